@@ -1,0 +1,59 @@
+# Every target sets up .venv/ in this checkout by itself; Python 3.11+ with pip is all a machine needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: run test check bench e2e soak lock clean help
+
+help:
+	@echo "make run    set up and watch the product work, offline"
+	@echo "make test   set up and run every test (short fault campaigns included)"
+	@echo "make check  ruff, mypy --strict, import contracts"
+	@echo "make bench  measure, and write docs/performance.md"
+	@echo "make soak   the long fault campaigns"
+	@echo "make e2e    real clients and suites"
+	@echo "make lock   lock dependency versions again (needs uv)"
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Checkrein needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Setting up $(VENV)/ (once; about half a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: $(READY)
+	@$(BIN)/checkrein demo
+
+test: $(READY)
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --fail-under=$(COVERAGE)
+
+check: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY)
+	@$(BIN)/python -m bench
+
+soak: $(READY)
+	@CHECKREIN_SOAK=1 $(BIN)/python -m pytest -m soak --timeout 3600
+
+e2e: $(READY)
+	@$(BIN)/python -m pytest tests/e2e --timeout 900
+
+lock:
+	@for name in runtime dev; do \
+	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-emit-index-url --no-annotate requirements/$$name.in -o requirements/$$name.txt; done
+
+clean:
+	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+COVERAGE ?= 90

@@ -122,7 +122,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return WORD_OF[self.decision]
 
 
-def tool_call(raw: Mapping[str, Any]) -> ToolCall:
+def tool_call(raw: Any) -> ToolCall:
     """A ToolCall from JSON-like data, `mcp__server__tool` names taken apart; anything odd is refused."""
     if isinstance(raw, Mapping) and not isinstance(raw.get("tool"), str):
         raise InputError("A call needs a `tool` name, and it must be text.")
@@ -146,7 +146,7 @@ def split_name(name: str) -> tuple[str | None, str]:
     return None, name
 
 
-_canonical = msgspec.json.Encoder(order="deterministic").encode
+_canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 def canonical(value: Any) -> bytes:

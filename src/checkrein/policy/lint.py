@@ -1,0 +1,93 @@
+"""What is suspicious about a rule list: rules that can never match, repeat another, or allow too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkrein.call import split_name
+from checkrein.policy.patterns import Pattern, pattern
+from checkrein.policy.rules import Rule
+
+_WIDE = 3
+
+
+class Finding(msgspec.Struct, frozen=True):
+    rule: str
+    kind: str
+    message: str
+
+
+def lint(rules: Sequence[Rule], now: float) -> list[Finding]:
+    """Findings in the order of evaluation; `rules` must be sorted as they are evaluated."""
+    found: list[Finding] = []
+    for index, rule in enumerate(rules):
+        found += _alone(rule, now)
+        for earlier in rules[:index]:
+            finding = _against(rule, earlier)
+            if finding:
+                found.append(finding)
+                break
+    return found
+
+
+def _alone(rule: Rule, now: float) -> list[Finding]:
+    found = []
+    if rule.expires_at is not None and rule.expires_at <= now:
+        found.append(Finding(rule.id, "never", "has expired and can never match again"))
+    if rule.uses == 0:
+        found.append(Finding(rule.id, "never", "has no uses left and can never match again"))
+    if rule.tool == "":
+        found.append(Finding(rule.id, "never", "names an empty tool, which no agent calls"))
+    if rule.server == "":
+        found.append(Finding(rule.id, "never", "names an empty server; leave it out to mean every server"))
+    if rule.server is not None and "*" in rule.server:
+        found.append(
+            Finding(rule.id, "literal", f"server {rule.server!r} is literal: `*` matches no other server")
+        )
+    if rule.tool is not None and "*" in rule.tool:
+        found.append(Finding(rule.id, "literal", f"tool {rule.tool!r} is exact: write pattern for `*`"))
+    if "?" in (rule.tool or rule.pattern or ""):
+        found.append(Finding(rule.id, "literal", "`?` is a plain question mark, not a wildcard"))
+    if rule.action == "allow" and not rule.when and _is_wide(rule):
+        found.append(
+            Finding(rule.id, "wide", "allows far more than one tool; name the tools or add conditions")
+        )
+    if rule.action != "allow" and rule.when and rule.pattern is not None and _is_wide(rule):
+        paths = ", ".join(f"`{condition.path}`" for condition in rule.when)
+        message = (
+            f"also {rule.action}s every call that has no {paths}; add exists = true to leave those alone"
+        )
+        if not any(name == "exists" for condition in rule.when for name, _ in condition.tests):
+            found.append(Finding(rule.id, "wide", message))
+    return found
+
+
+def _is_wide(rule: Rule) -> bool:
+    if rule.pattern is None:
+        return False
+    parsed = pattern(rule.pattern)
+    literal = len(parsed.prefix.removeprefix("mcp__")) + len(parsed.suffix) + sum(map(len, parsed.pieces))
+    return parsed.wild and literal < _WIDE
+
+
+def _against(rule: Rule, earlier: Rule) -> Finding | None:
+    if earlier.expires_at is not None or earlier.uses is not None:
+        return None
+    server, names = _scope(rule)
+    earlier_server, earlier_names = _scope(earlier)
+    if earlier_server not in (None, server) or not earlier_names.covers(names):
+        return None
+    if earlier.when == rule.when and earlier.action == rule.action:
+        return Finding(rule.id, "duplicate", f"adds nothing to {earlier.id} ({earlier.label})")
+    if not earlier.when:
+        return Finding(rule.id, "shadowed", f"never decides: {earlier.id} ({earlier.label}) comes first")
+    return None
+
+
+def _scope(rule: Rule) -> tuple[str | None, Pattern]:
+    if rule.tool is not None:
+        server, tool = (rule.server, rule.tool) if rule.server is not None else split_name(rule.tool)
+        return server, Pattern(tool, (), "", False)
+    return rule.server, pattern(rule.pattern or "")

@@ -1,0 +1,53 @@
+"""Profiles: named lists for a door. deny > ask > allow; what a given allow list leaves out is denied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from checkrein.call import ToolCall, Word
+from checkrein.policy.patterns import Pattern, pattern
+from checkrein.settings import ProfileSettings
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """A profile with what it extends folded in; each allow list must be met."""
+
+    name: str
+    allow: tuple[tuple[Pattern, ...], ...] = ()
+    ask: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    fallback: str = "deny"
+
+
+def profile(name: str, profiles: Mapping[str, ProfileSettings]) -> Profile:
+    """The named profile and all it extends: deny and ask lists add up, every allow list must be met."""
+    own = profiles[name]
+    parents = [profile(parent, profiles) for parent in own.extends]
+    lists = tuple(each for parent in parents for each in parent.allow)
+    return Profile(
+        name=name,
+        allow=lists if own.allow is None else (*lists, _patterns(own.allow)),
+        ask=tuple(each for parent in parents for each in parent.ask) + _patterns(own.ask),
+        deny=tuple(each for parent in parents for each in parent.deny) + _patterns(own.deny),
+        fallback=own.fallback if all(parent.fallback == "allow" for parent in parents) else "deny",
+    )
+
+
+def _patterns(texts: tuple[str, ...]) -> tuple[Pattern, ...]:
+    return tuple(pattern(text) for text in texts)
+
+
+def judge(profile: Profile, call: ToolCall) -> tuple[Word, str] | None:
+    """The profile's word on a call and why; None when it does not mention it."""
+    name = call.tool if call.server is None else f"{call.server}__{call.tool}"
+    if any(each.matches(name) for each in profile.deny):
+        return "deny", f"`{name}` is on the deny list of profile {profile.name}"
+    if any(each.matches(name) for each in profile.ask):
+        return "ask", f"`{name}` is on the ask list of profile {profile.name}"
+    if not profile.allow:
+        return None
+    if all(any(each.matches(name) for each in choices) for choices in profile.allow):
+        return "allow", f"`{name}` is on the allow list of profile {profile.name}"
+    return "deny", f"`{name}` is not on the allow list of profile {profile.name}"

@@ -1,0 +1,234 @@
+"""Every setting, its default, its bounds and which way is tighter: one frozen value for the whole product.
+
+`settings.check` lays a file over a value, `settings.tighten` does so for untrusted projects, and
+`settings.sources` finds the files. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What a setting means and what it may hold; `tighter` is the direction that restricts the agent."""
+
+    doc: str
+    at_least: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    tighter: Literal["lower", "higher", ""] = ""
+
+
+class Trust(msgspec.Struct, frozen=True):
+    hibernation_days: Annotated[
+        int, Key("Idle days before a score starts to decay.", at_least=0, at_most=36500)
+    ] = 14
+    boost_threshold: Annotated[
+        int, Key("Operations of a domain that learn at the faster first rate.", at_least=0, tighter="lower")
+    ] = 20
+    initial_score: Annotated[
+        float, Key("Score of a domain nobody has used yet.", at_least=0, at_most=0.5, tighter="lower")
+    ] = 0.3
+    warmup_operations: Annotated[
+        int, Key("Operations that learn at double rate after a long pause.", at_least=0, tighter="lower")
+    ] = 5
+    failure_decay: Annotated[
+        float, Key("What a score is multiplied by at a failure.", at_least=0.5, below=1.0, tighter="lower")
+    ] = 0.85
+
+
+class RiskWeights(msgspec.Struct, frozen=True):
+    lambda1: Annotated[
+        float, Key("Weight of the risk category.", at_least=0, at_most=10, tighter="higher")
+    ] = 0.6
+    lambda2: Annotated[float, Key("Weight of the complexity.", at_least=0, at_most=10, tighter="higher")] = (
+        0.4
+    )
+
+
+class Autonomy(msgspec.Struct, frozen=True):
+    auto_approve_threshold: Annotated[
+        float, Key("Above this autonomy a call runs unasked.", at_least=0, at_most=1, tighter="higher")
+    ] = 0.8
+    human_required_threshold: Annotated[
+        float, Key("Below this autonomy a person is asked.", at_least=0, at_most=1, tighter="higher")
+    ] = 0.4
+    trust_gate_threshold: Annotated[
+        float, Key("A trust-gated domain asks up to this score.", at_least=0, at_most=1, tighter="higher")
+    ] = 0.8
+
+
+class Audit(msgspec.Struct, frozen=True):
+    log_dir: Annotated[
+        str,
+        Key(
+            "Where the daily JSON lines go; relative paths are inside the project, "
+            "empty means the state directory."
+        ),
+    ] = ""
+
+
+class Model(msgspec.Struct, frozen=True):
+    opus_aot_threshold: Annotated[
+        int, Key("Decision points from which the largest model is recommended.", at_least=1)
+    ] = 2
+
+
+class Approval(msgspec.Struct, frozen=True):
+    timeout_seconds: Annotated[
+        int, Key("How long a question waits before it counts as no.", at_least=1, tighter="lower")
+    ] = 300
+    release_seconds: Annotated[
+        int,
+        Key(
+            "How long the release of one blocked critical call stays usable.",
+            at_least=1,
+            at_most=3600,
+            tighter="lower",
+        ),
+    ] = 300
+
+
+class Retention(msgspec.Struct, frozen=True):
+    mirror_days: Annotated[
+        int,
+        Key("Days the daily JSON lines are kept; 0 keeps them. The ledger itself is never cut.", at_least=0),
+    ] = 0
+    output_bytes: Annotated[
+        int, Key("How much of a tool's output the ledger keeps, after masking.", at_least=0, at_most=1 << 20)
+    ] = 4096
+
+
+class MaskingSettings(msgspec.Struct, frozen=True):
+    keys: Annotated[tuple[str, ...], Key("More argument names whose values are secret.")] = ()
+    patterns: Annotated[tuple[str, ...], Key("More secret shapes, as RE2 patterns.")] = ()
+
+
+class Phase(msgspec.Struct, frozen=True):
+    allowed: Annotated[tuple[str, ...], Key("Domains this phase is for.")] = ()
+    denied: Annotated[tuple[str, ...], Key("Domains this phase blocks.")] = ()
+    trust_gated: Annotated[tuple[str, ...], Key("Domains that ask until trust is above the gate.")] = ()
+
+
+class ProfileSettings(msgspec.Struct, frozen=True):
+    allow: Annotated[tuple[str, ...] | None, Key("Only these tools may run; a match needs no question.")] = (
+        None
+    )
+    ask: Annotated[tuple[str, ...], Key("These tools always ask.")] = ()
+    deny: Annotated[tuple[str, ...], Key("These tools never run.")] = ()
+    extends: Annotated[tuple[str, ...], Key("Profiles this one adds to.")] = ()
+    fallback: Annotated[
+        Literal["deny", "allow"], Key("What an ask becomes when no person can be reached.")
+    ] = "deny"
+
+
+class Door(msgspec.Struct, frozen=True):
+    unmatched: Annotated[
+        Literal["ask", "earned", "allow"],
+        Key("A call no rule or profile names: ask, decide by earned trust, or (eval only) allow."),
+    ] = "ask"
+    profile: Annotated[str, Key("The profile that applies to this door.")] = ""
+
+
+PHASES: dict[str, Phase] = {
+    "planning": Phase(
+        allowed=("file_read", "git_read", "docs_write", "web_read"),
+        denied=("file_write_src", "shell_exec", "git_remote"),
+    ),
+    "building": Phase(
+        allowed=(
+            "file_read",
+            "file_write",
+            "git_read",
+            "git_local",
+            "shell_exec",
+            "test_run",
+            "web_read",
+        ),
+        denied=("git_remote",),
+        trust_gated=("shell_exec", "git_local"),
+    ),
+    "auditing": Phase(
+        allowed=("file_read", "git_read", "web_read"),
+        denied=("file_write", "shell_exec", "git_local", "git_remote"),
+    ),
+}
+
+DOORS: dict[str, Door] = {
+    "hooks": Door(unmatched="earned"),
+    "gateway": Door(),
+    "chat": Door(),
+    "eval": Door(unmatched="allow"),
+    "library": Door(),
+}
+
+# A kind of write is also a write: what holds for the parent holds for the kind.
+PARENT_DOMAIN = {"file_write_src": "file_write", "docs_write": "file_write"}
+DOMAINS = (
+    "file_read",
+    "file_write",
+    "file_write_src",
+    "docs_write",
+    "test_run",
+    "shell_exec",
+    "git_read",
+    "git_local",
+    "git_remote",
+    "network",
+    "package",
+    "web_read",
+    "_global",
+)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """All settings in force. Rules stay raw here; `policy.load` compiles and judges them."""
+
+    trust: Trust = Trust()
+    risk: RiskWeights = RiskWeights()
+    autonomy: Autonomy = Autonomy()
+    audit: Audit = Audit()
+    model: Model = Model()
+    approval: Approval = Approval()
+    retention: Retention = Retention()
+    masking: MaskingSettings = MaskingSettings()
+    phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
+    doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
+    profiles: dict[str, ProfileSettings] = {}
+    rules: tuple[dict[str, Any], ...] = ()
+
+
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "trust": Trust,
+    "risk": RiskWeights,
+    "autonomy": Autonomy,
+    "audit": Audit,
+    "model": Model,
+    "approval": Approval,
+    "retention": Retention,
+    "masking": MaskingSettings,
+}
+TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
+
+
+def keys_of(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, Key]]:
+    """Each key of a section with its type and meaning."""
+    hints = get_type_hints(struct, include_extras=True)
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
+
+
+def documented_keys() -> dict[str, Key]:
+    """Every setting a user can write, by its dotted name."""
+    scalar = {
+        f"{section}.{name}": key
+        for section, struct in SECTIONS.items()
+        for name, (_, key) in keys_of(struct).items()
+    }
+    tables = {
+        f"{table}.NAME.{name}": key
+        for table, struct in TABLES.items()
+        for name, (_, key) in keys_of(struct).items()
+    }
+    return scalar | tables

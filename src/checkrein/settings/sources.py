@@ -1,0 +1,134 @@
+"""Finds and reads the settings files, in order: built-in, user, project, command line.
+
+A file that cannot be used becomes a fault, and every verdict is blocked until it is fixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkrein.errors import CheckreinError, ConfigError, InputError
+from checkrein.settings import Settings
+from checkrein.settings.check import apply
+from checkrein.settings.tighten import tighten
+
+PROJECT_FILE = "checkrein.toml"
+Accepted = Callable[[str, str], bool]
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """Settings in force for a project, what was ignored, and the fault that blocks everything, if any."""
+
+    settings: Settings
+    project_rules: tuple[dict[str, Any], ...] = ()
+    notices: tuple[str, ...] = ()
+    fault: str = ""
+    error: CheckreinError | None = None
+
+
+def nobody_accepted(_path: str, _sha: str) -> bool:
+    return False
+
+
+def state_dir() -> Path:
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def config_dir() -> Path:
+    return _xdg("XDG_CONFIG_HOME", ".config")
+
+
+def user_file() -> Path:
+    return config_dir() / "config.toml"
+
+
+def _xdg(variable: str, default: str) -> Path:
+    given = os.environ.get(variable, "")
+    # The XDG rules: a relative path is invalid and must be ignored.
+    base = Path(given) if given.startswith("/") else Path.home() / default
+    return base / "checkrein"
+
+
+def load(project: str = "", *, overrides: Sequence[str] = (), accepted: Accepted = nobody_accepted) -> Loaded:
+    """The settings for calls of `project`; never raises, a broken file is in `fault`."""
+    settings = Settings()
+    try:
+        settings = _layer(settings, user_file())
+        loaded = _with_project(settings, Path(project) / PROJECT_FILE if project else None, accepted)
+        return msgspec.structs.replace(loaded, settings=with_overrides(loaded.settings, overrides))
+    except CheckreinError as error:
+        return Loaded(settings, fault=str(error), error=error)
+
+
+def _layer(settings: Settings, path: Path) -> Settings:
+    content = read(path)
+    return settings if content is None else apply(settings, parse(content, str(path)), str(path))
+
+
+def _with_project(settings: Settings, path: Path | None, accepted: Accepted) -> Loaded:
+    content = read(path) if path else None
+    if path is None or content is None:
+        return Loaded(settings)
+    wanted = apply(settings, parse(content, str(path)), str(path))
+    if accepted(str(path), content_hash(content)):
+        return Loaded(wanted)
+    tightened = tighten(settings, wanted)
+    notices = tuple(f"{path}: {notice} until `checkrein policy accept`" for notice in tightened.notices)
+    return Loaded(tightened.settings, tightened.rules, notices)
+
+
+def with_overrides(settings: Settings, overrides: Sequence[str]) -> Settings:
+    """`--set trust.hibernation_days=7`: the value is TOML, a bare word is text."""
+    for text in overrides:
+        key, mark, value = text.partition("=")
+        if not mark or not key.strip():
+            raise InputError(
+                f"--set {text!r} is not KEY=VALUE.", remedy="Example: --set trust.hibernation_days=7"
+            )
+        settings = apply(settings, _assignment(key.strip(), value.strip()), "--set")
+    return settings
+
+
+def _assignment(key: str, value: str) -> dict[str, Any]:
+    for attempt in (value, f'"{value}"'):
+        try:
+            return tomllib.loads(f"{key} = {attempt}")
+        except tomllib.TOMLDecodeError:
+            continue
+    raise InputError(f"--set {key}={value} cannot be read.", remedy="Write the value as in a TOML file.")
+
+
+def read(path: Path) -> bytes | None:
+    """The file's bytes, None when there is no such file; anything else that fails is a fault."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(
+            str(path), None, f"cannot be read ({error.strerror}).", "Make it readable or remove it."
+        ) from None
+
+
+def parse(content: bytes, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(
+            "(whole file)",
+            None,
+            f"is not valid TOML: {error}.",
+            "Fix it; `checkrein config check` shows when it is good.",
+            source=source,
+        ) from None
+
+
+def content_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -96,6 +96,10 @@ class Retention(msgspec.Struct, frozen=True):
         int,
         Key("Days the daily JSON lines are kept; 0 keeps them. The ledger itself is never cut.", at_least=0),
     ] = 0
+    input_bytes: Annotated[
+        int,
+        Key("How much of a call's arguments the ledger keeps, after masking.", at_least=0, at_most=1 << 24),
+    ] = 65536
     output_bytes: Annotated[
         int, Key("How much of a tool's output the ledger keeps, after masking.", at_least=0, at_most=1 << 20)
     ] = 4096

@@ -1,0 +1,66 @@
+"""The command line. Each group lives in a module of its name and is imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from checkrein import __version__
+from checkrein.errors import CheckreinError
+
+# Command: the module that holds it, and what the overview says of it.
+COMMANDS = {
+    "explain": ("explain", "Say what the verdict on a call would be, and why."),
+    "rules": ("rules", "Write, order, check and try the rules."),
+    "policy": ("policy", "See and accept a project's own policy file."),
+    "config": ("config", "Show, check and start the settings."),
+    "audit": ("audit", "Look up, verify and export the record."),
+    "trust": ("trust", "See what has been earned; bring it in, take it along, reset it."),
+    "demo": ("demo", "Watch a coding agent's day, decided call by call."),
+}
+
+
+class Commands(click.Group):
+    """The top-level commands, imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"checkrein.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand:
+            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Our errors end in one clear line on standard error and their own exit code."""
+        try:
+            return super().main(*args, **extra)
+        except CheckreinError as error:
+            click.echo(f"checkrein: {error}", err=True)
+            sys.exit(error.exit_code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", message="checkrein %(version)s")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting for this command only."
+)
+@click.pass_context
+def checkrein(ctx: click.Context, overrides: tuple[str, ...]) -> None:
+    """Decide, for every tool call an AI agent makes, whether it may run, must ask, or is refused."""
+    ctx.obj = overrides

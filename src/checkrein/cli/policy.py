@@ -1,0 +1,101 @@
+"""`checkrein policy`: a project's own file may only tighten until a person accepts its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from checkrein.cli.opening import (
+    actor,
+    confirmed,
+    json_option,
+    project_option,
+    project_path,
+    reading,
+    writing,
+)
+from checkrein.cli.terminal import say, say_json
+from checkrein.errors import ConfigError, NotFoundError
+from checkrein.policies import Policies
+from checkrein.policy.load import compile_policy
+from checkrein.settings.check import apply
+from checkrein.settings.sources import PROJECT_FILE, content_hash, parse, read
+from checkrein.store.policies import accept as accept_policy
+from checkrein.store.policies import is_accepted
+from checkrein.store.policies import revoke as revoke_policy
+
+
+@click.group()
+def policy() -> None:
+    """See and accept a project's own policy file."""
+
+
+@policy.command()
+@project_option
+@json_option
+def show(project: str | None, as_json: bool) -> None:
+    """Show whether the project's file is accepted, and what of it is ignored until then."""
+    path, content = _file(project)
+    with reading() as reader:
+        accepted = is_accepted(reader, str(path), content_hash(content))
+        loaded = Policies(reader).loaded(str(path.parent))
+    if as_json:
+        say_json(
+            {
+                "path": str(path),
+                "sha256": content_hash(content),
+                "accepted": accepted,
+                "ignored": list(loaded.notices),
+                "fault": loaded.fault or None,
+            }
+        )
+        return
+    say(f"{path}\nsha256 {content_hash(content)}")
+    say("accepted" if accepted else "not accepted: it may only tighten")
+    for notice in (loaded.fault, *loaded.notices):
+        if notice:
+            say(f"- {notice}")
+
+
+@policy.command()
+@project_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def accept(project: str | None, yes: bool) -> None:
+    """Let the project's file, exactly as it is now, loosen as well as tighten."""
+    path, content = _file(project)
+    with reading() as reader:
+        loaded = Policies(reader).loaded(str(path.parent))
+    if loaded.error:
+        raise loaded.error
+    fault = compile_policy(apply(loaded.settings, parse(content, str(path)), str(path))).fault
+    if fault:
+        raise ConfigError("rules", None, fault, "Fix the file first.")
+    say(content.decode())
+    for notice in loaded.notices:
+        say(f"- {notice}")
+    confirmed(f"Accept {path} as it is shown here?", yes)
+    with writing() as pipeline:
+        sha256, now = content_hash(content), pipeline.clock()
+        data = {"project": str(path.parent), "path": str(path), "sha256": sha256, "actor": actor()}
+        pipeline.note("policy_accepted", data, lambda tx: accept_policy(tx, str(path), sha256, now))
+    say("Accepted. Any change to the file needs a new yes.")
+
+
+@policy.command()
+@project_option
+def revoke(project: str | None) -> None:
+    """Take the yes back: the file may only tighten again."""
+    path = Path(project_path(project)) / PROJECT_FILE
+    with writing() as pipeline:
+        data = {"project": str(path.parent), "path": str(path), "actor": actor()}
+        pipeline.note("policy_revoked", data, lambda tx: revoke_policy(tx, str(path)))
+    say(f"{path} may only tighten now.")
+
+
+def _file(project: str | None) -> tuple[Path, bytes]:
+    path = Path(project_path(project)) / PROJECT_FILE
+    content = read(path)
+    if content is None:
+        raise NotFoundError(f"There is no {path}.", remedy="A project without one uses your own settings.")
+    return path, content

@@ -1,0 +1,271 @@
+"""`checkrein rules`: write, order, check and try the rules."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from checkrein.call import tool_call
+from checkrein.cli.opening import actor, json_option, project_option, project_path, reading, writing
+from checkrein.cli.terminal import fact, moment, plain, say, say_json, table
+from checkrein.errors import ConfigError, InputError
+from checkrein.ledger.entries import moment as shown_time
+from checkrein.ledger.record import new_id
+from checkrein.policies import Policies, as_rule
+from checkrein.policy.lint import lint as lint_rules
+from checkrein.policy.rules import Rule, RuleSet, rule
+from checkrein.store import Reader, Transaction
+from checkrein.store import rules as stored
+
+WRITTEN = ("action", "priority", "server", "tool", "pattern", "when", "expires_at", "uses", "reason")
+
+
+@click.group()
+def rules() -> None:
+    """Write, order, check and try the rules. Lower priority numbers come first; the first match decides."""
+
+
+def rule_options(command: Any) -> Any:
+    """What a rule is made of, as options."""
+    for option in reversed(
+        (
+            click.option("--tool", help="Exactly this tool."),
+            click.option("--pattern", help="Tools by pattern; * matches any run of characters."),
+            click.option("--server", help="Only tools of this MCP server."),
+            click.option(
+                "--when", metavar="JSON", help='Conditions: [{"path": "command", "starts_with": "git "}]'
+            ),
+            click.option("--priority", type=int, help="Place in the order."),
+            click.option("--expires", metavar="TIME", help="Ends then: 2h, 7d or ISO 8601."),
+            click.option("--uses", type=int, help="Ends after this many uses."),
+            click.option("--reason", help="Why the rule exists; shown with every verdict it decides."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@rules.command()
+@click.argument("action", type=click.Choice(["allow", "ask", "deny"]))
+@rule_options
+@json_option
+def add(action: str, as_json: bool, **given: Any) -> None:
+    """Add a rule, e.g. `checkrein rules add deny --pattern 'delete_*' --reason 'never from an agent'`."""
+    body = {"action": action, **_written(given)}
+    rule_id = f"r-{new_id(time.time())[6:12]}"
+    made = rule(body, id=rule_id)
+    with writing() as pipeline:
+        now = pipeline.clock()
+        data = {"change": "added", "id": rule_id, "rule": body, "actor": actor()}
+        pipeline.note("rule_changed", data, lambda tx: stored.add_rule(tx, rule_id, body, now))
+    if as_json:
+        say_json({"id": rule_id, **body})
+    else:
+        say(f"Added {rule_id}: {plain(made.label)}")
+        _warn(rule_id)
+
+
+@rules.command("list")
+@project_option
+@json_option
+def list_(project: str | None, as_json: bool) -> None:
+    """List all rules in the order they are tried, file and stored ones together."""
+    with reading() as reader:
+        ordered = _ordered(reader, project_path(project))
+        times = {each.id: each for each in stored.all_rules(reader)}
+    if as_json:
+        say_json([_as_json(each, times.get(each.id)) for each in ordered])
+        return
+    table(
+        ("ID", "PRIORITY", "ACTION", "TOOL", "SERVER", "WHEN", "FROM"),
+        [
+            (
+                each.id,
+                str(each.priority),
+                each.action,
+                each.tool if each.tool is not None else f"{each.pattern}",
+                each.server or "any",
+                f"{len(each.when)} condition(s)" if each.when else "",
+                each.origin,
+            )
+            for each in ordered
+        ],
+    )
+
+
+@rules.command()
+@click.argument("rule_id")
+@json_option
+def show(rule_id: str, as_json: bool) -> None:
+    """Show one stored rule."""
+    with reading() as reader:
+        found = stored.get_rule(reader, rule_id)
+    if as_json:
+        say_json(_as_json(as_rule(found), found))
+        return
+    for name, value in _as_json(as_rule(found), found).items():
+        if value not in (None, "", []):
+            fact(name, value, 11)
+
+
+@rules.command()
+@click.argument("rule_id")
+@click.option("--action", type=click.Choice(["allow", "ask", "deny"]))
+@rule_options
+@click.option("--clear", multiple=True, type=click.Choice(["server", "when", "expires_at", "uses", "reason"]))
+def edit(rule_id: str, clear: Sequence[str], **given: Any) -> None:
+    """Change parts of a stored rule; what is not named stays."""
+    changes = _written(given)
+
+    def change(tx: Transaction) -> None:
+        old = stored.get_rule(tx, rule_id)
+        body = {**old.body, "uses": old.uses} | changes
+        if "tool" in changes:
+            body.pop("pattern", None)
+        if "pattern" in changes:
+            body.pop("tool", None)
+        body = {key: value for key, value in body.items() if key not in clear and value is not None}
+        rule(body, id=rule_id)
+        stored.update_rule(tx, rule_id, body, time.time())
+
+    with writing() as pipeline:
+        data = {"change": "edited", "id": rule_id, "rule": changes, "cleared": list(clear), "actor": actor()}
+        pipeline.note("rule_changed", data, change)
+    say(f"Changed {rule_id}.")
+    _warn(rule_id)
+
+
+@rules.command()
+@click.argument("rule_id")
+def rm(rule_id: str) -> None:
+    """Remove a stored rule."""
+    with writing() as pipeline:
+        data = {"change": "removed", "id": rule_id, "actor": actor()}
+        pipeline.note("rule_changed", data, lambda tx: stored.delete_rule(tx, rule_id))
+    say(f"Removed {rule_id}.")
+
+
+@rules.command()
+@click.argument("rule_id")
+@click.option("--before", help="Put it right before this stored rule.")
+@click.option("--after", help="Put it right after this stored rule.")
+@click.option("--priority", type=int, help="Give it this priority.")
+def move(rule_id: str, before: str | None, after: str | None, priority: int | None) -> None:
+    """Move a stored rule in the order."""
+    if sum(each is not None for each in (before, after, priority)) != 1:
+        raise InputError("Say where to.", remedy="Give one of --before, --after and --priority.")
+
+    def change(tx: Transaction) -> None:
+        target = stored.get_rule(tx, before or after or rule_id)
+        moved = stored.get_rule(tx, rule_id)
+        wanted = priority if priority is not None else as_rule(target).priority
+        stored.update_rule(tx, rule_id, {**moved.body, "uses": moved.uses, "priority": wanted}, time.time())
+        if priority is None:
+            order = [each.id for each in stored.all_rules(tx) if each.id != rule_id]
+            order.insert(order.index(target.id) + (1 if after else 0), rule_id)
+            stored.reorder_rules(tx, order)
+
+    with writing() as pipeline:
+        where = {"before": before, "after": after, "priority": priority}
+        pipeline.note("rule_changed", {"change": "moved", "id": rule_id, **where, "actor": actor()}, change)
+    say(f"Moved {rule_id}.")
+
+
+@rules.command()
+@project_option
+@json_option
+def lint(project: str | None, as_json: bool) -> None:
+    """Find rules that can never match, repeat or shadow another, or allow too much; exit 1 then."""
+    with reading() as reader:
+        found = lint_rules(_ordered(reader, project_path(project)), time.time())
+    if as_json:
+        say_json(found)
+    else:
+        for each in found:
+            say(f"{each.rule}: {plain(each.message)}.")
+        say(f"{len(found)} finding(s)." if found else "Nothing to complain about.")
+    if found:
+        raise SystemExit(1)
+
+
+@rules.command()
+@click.argument("tool")
+@click.option("--server", help="The MCP server the tool belongs to.")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help="The call's arguments.")
+@project_option
+@json_option
+def test(tool: str, server: str | None, arguments: str, project: str | None, as_json: bool) -> None:
+    """Try a call: which rule decides it, if any."""
+    folder = project_path(project)
+    raw = {"tool": tool, "server": server, "arguments": _json("--args", arguments), "project": folder}
+    with reading() as reader:
+        match = RuleSet(_ordered(reader, folder)).match(tool_call(raw), time.time())
+    if as_json:
+        say_json(
+            {
+                "rule": match and match.rule.id,
+                "action": match and match.rule.action,
+                "doubt": match and match.doubt,
+            }
+        )
+    elif match is None:
+        say("No rule matches.")
+    else:
+        say(
+            f"{match.rule.id} decides: {plain(match.rule.label)}"
+            + (f" ({match.doubt})" if match.doubt else "")
+        )
+
+
+def _ordered(reader: Reader, project: str) -> list[Rule]:
+    force = Policies(reader).of(project)
+    if force.policy.fault:
+        raise ConfigError("settings", None, force.policy.fault, "Fix the file first.")
+    return [*force.policy.rules.rules, *force.policy.project_rules.rules]
+
+
+def _written(given: dict[str, Any]) -> dict[str, Any]:
+    """Options as rule keys, without what was not given."""
+    given = {**given, "expires_at": given.pop("expires", None)}
+    if given.get("when") is not None:
+        given["when"] = _json("--when", given["when"])
+    if given["expires_at"] is not None:
+        given["expires_at"] = moment(given["expires_at"], ahead=True)
+    return {key: given[key] for key in WRITTEN if given.get(key) is not None}
+
+
+def _json(option: str, text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        raise InputError(f"{option} is not JSON: {error}.", remedy="Put it in single quotes.") from None
+
+
+def _as_json(each: Rule, row: stored.StoredRule | None) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "priority": each.priority,
+        "action": each.action,
+        "server": each.server,
+        "tool": each.tool,
+        "pattern": each.pattern,
+        "when": [{"path": condition.path, **dict(condition.tests)} for condition in each.when],
+        "expires_at": None if each.expires_at is None else shown_time(each.expires_at),
+        "uses": each.uses,
+        "reason": each.reason,
+        "origin": each.origin,
+        "created_at": row and shown_time(row.created_at),
+        "updated_at": row and shown_time(row.updated_at),
+    }
+
+
+def _warn(rule_id: str) -> None:
+    """Lint the list after a change, as far as the changed rule goes."""
+    with reading() as reader:
+        for each in lint_rules(_ordered(reader, project_path(None)), time.time()):
+            if each.rule == rule_id:
+                click.echo(f"Note: {each.rule} {plain(each.message)}.", err=True)

@@ -1,0 +1,99 @@
+"""Trust kept in the store: what a decision reads, how an outcome changes it, and bad records set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from checkrein.call import GLOBAL_DOMAIN
+from checkrein.ledger.record import Ledger
+from checkrein.policy.trust import Scores, SeedTrust, TrustModel, TrustState, implausible
+from checkrein.settings import Settings
+from checkrein.store import Reader, Transaction
+from checkrein.store.trust import delete_trust, put_trust, trust_of
+
+
+class Book(msgspec.Struct, frozen=True):
+    """A project's trust: usable states, and why others are not."""
+
+    states: dict[str, TrustState]
+    bad: dict[str, str]
+    inherited: float
+
+    def scores(self, model: TrustModel, now: float) -> Scores:
+        return Scores(
+            {domain: model.score(state, now) for domain, state in self.states.items()}, self.inherited
+        )
+
+
+def model_for(settings: Settings) -> TrustModel:
+    return SeedTrust(settings.trust)
+
+
+def book(reader: Reader, project: str, settings: Settings) -> Book:
+    """The project's states; one that breaks the rules' bounds is not used."""
+    initial = settings.trust.initial_score
+    states: dict[str, TrustState] = {}
+    bad: dict[str, str] = {}
+    stored = trust_of(reader, project)
+    # `_global` first: the others may have started from it. It has no operations, so counts say nothing of it.
+    for domain in sorted(stored, key=lambda name: name != GLOBAL_DOMAIN):
+        inherited = 1.0 if domain == GLOBAL_DOMAIN else max(initial, _inherited(states, initial), 0.5)
+        try:
+            state = msgspec.convert(stored[domain], TrustState, strict=True)
+            why = implausible(state, inherited)
+        except msgspec.ValidationError as error:
+            why = str(error)
+        if why:
+            bad[domain] = why
+        else:
+            states[domain] = state
+    return Book(states, bad, _inherited(states, initial))
+
+
+def _inherited(states: dict[str, TrustState], initial: float) -> float:
+    return states[GLOBAL_DOMAIN].score if GLOBAL_DOMAIN in states else initial
+
+
+def set_aside(tx: Transaction, ledger: Ledger, project: str, bad: dict[str, str]) -> None:
+    """Take unusable records out of use, and keep what they said in the ledger."""
+    stored = trust_of(tx, project)
+    for domain, why in bad.items():
+        if domain in stored and delete_trust(tx, project, domain):
+            data = {"project": project, "domain": domain, "reason": why, "record": stored[domain]}
+            ledger.append(tx, "trust_quarantined", data)
+
+
+def learn(
+    tx: Transaction, project: str, domains: Iterable[str], outcome: str, settings: Settings, now: float
+) -> dict[str, float]:
+    """Credit or charge each domain for a success or failure; the scores afterwards."""
+    known, model = book(tx, project, settings), model_for(settings)
+    after: dict[str, float] = {}
+    for domain in domains:
+        # INVARIANT: `_global` is read as a fallback and never credited.
+        if domain == GLOBAL_DOMAIN or domain in known.bad:
+            continue
+        state = known.states.get(domain) or model.fresh(known.inherited)
+        changed = model.succeeded(state, now) if outcome == "success" else model.failed(state, now)
+        put_trust(tx, project, domain, _fields(changed))
+        after[domain] = changed.score
+    return after
+
+
+def begin_session(tx: Transaction, project: str, settings: Settings, now: float) -> list[str]:
+    """Start the warm-up of every domain that slept too long; their names."""
+    known, model = book(tx, project, settings), model_for(settings)
+    woken = []
+    for domain, state in known.states.items():
+        changed = model.session_started(state, now)
+        if changed != state and domain != GLOBAL_DOMAIN:
+            put_trust(tx, project, domain, _fields(changed))
+            woken.append(domain)
+    return woken
+
+
+def _fields(state: TrustState) -> dict[str, Any]:
+    return msgspec.structs.asdict(state)

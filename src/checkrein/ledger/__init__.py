@@ -1,0 +1,1 @@
+"""The record: hash-chained events, masked before they are stored."""

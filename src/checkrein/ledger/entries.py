@@ -1,0 +1,155 @@
+"""An entry: all records of one call folded into the row a person asks for.
+
+Field names are those of the daily JSON lines; what those words cannot say stands beside them in ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from checkrein.store import Row
+
+# What the old words for an outcome say about ours.
+_OUTCOME = {"success": "success", "failure": "failure", "unknown": "pending"}
+_NEGATIVE_ANSWERS = ("denied", "expired", "cancelled")
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """One call: what was asked, decided, answered and what came of it."""
+
+    id: str
+    timestamp: str
+    session_id: str
+    tool_name: str
+    tool_input: Any
+    domain: str
+    risk_category: str
+    trust_score_before: float | None
+    autonomy_score: float | None
+    decision: str
+    outcome: str = "pending"
+    trust_score_after: float | None = None
+    # Beside the words above, in ours:
+    verdict: str
+    stage: str
+    rule: str | None
+    reasons: list[str]
+    domains: list[str]
+    complexity: float
+    result: str = "unknown"
+    status: str = "pending"
+    answer: str | None = None
+    actor: str | None = None
+    channel: str | None = None
+    message: str | None = None
+    evidence: str | None = None
+    output: Any = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    latency_ms: float | None = None
+    door: str
+    agent: str
+    user: str
+    project: str
+    server: str | None
+    call_id: str
+    argument_hash: str
+    seq: int
+    # The record that settled the entry's daily line: a refusal, an outcome, or the end of its session.
+    settled_by: int | None = None
+
+
+def moment(at: float) -> str:
+    """A time as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def fold(rows: Iterable[Row]) -> list[Entry]:
+    """Entries from records in order, each record laid over the entry it belongs to."""
+    entries: dict[str, Entry] = {}
+    for row in rows:
+        body = msgspec.json.decode(row[8])
+        kind, data, at, seq = body["kind"], body["data"], body["at"], body["seq"]
+        if kind == "decided":
+            entries[body["entry"]] = _decided(body["entry"], data, at, seq)
+        elif body["entry"] in entries and kind in _LAY:
+            _LAY[kind](entries[body["entry"]], data, at, seq)
+    return list(entries.values())
+
+
+def _decided(entry: str, data: dict[str, Any], at: float, seq: int) -> Entry:
+    blocked = data["verdict"] == "deny"
+    trust = data["trust"]
+    return Entry(
+        id=entry,
+        timestamp=moment(at),
+        session_id=data["session"],
+        tool_name=data["name"],
+        tool_input=data["input"],
+        domain=data["domain"],
+        risk_category=data["risk"],
+        trust_score_before=trust.get(data["domain"]),
+        autonomy_score=data["autonomy"],
+        decision=data["decision"],
+        outcome="failure" if blocked else "pending",
+        verdict=data["verdict"],
+        stage=data["stage"],
+        rule=data["rule"],
+        reasons=data["reasons"],
+        domains=data["domains"],
+        complexity=data["complexity"],
+        result="denied" if blocked else "unknown",
+        status="denied" if blocked else "pending",
+        door=data["door"],
+        agent=data["agent"],
+        user=data["user"],
+        project=data["project"],
+        server=data["server"],
+        call_id=data["call_id"],
+        argument_hash=data["argument_hash"],
+        seq=seq,
+        settled_by=seq if blocked else None,
+    )
+
+
+def _answered(entry: Entry, data: dict[str, Any], _at: float, seq: int) -> None:
+    entry.answer = data["answer"]
+    entry.actor, entry.channel, entry.message = data["actor"], data["channel"], data["message"]
+    if entry.answer in _NEGATIVE_ANSWERS:
+        entry.status, entry.outcome = "denied", "failure"
+        entry.result = (
+            "denied" if entry.answer == "denied" else "timeout" if entry.answer == "expired" else "cancelled"
+        )
+        _settle(entry, seq)
+
+
+def _started(entry: Entry, _data: dict[str, Any], at: float, _seq: int) -> None:
+    entry.status, entry.started_at = "running", moment(at)
+
+
+def _finished(entry: Entry, data: dict[str, Any], at: float, seq: int) -> None:
+    entry.result = data["outcome"]
+    entry.outcome = _OUTCOME.get(entry.result, "failure")
+    entry.status = _STATUS.get(entry.result, "error")
+    entry.evidence, entry.output = data["evidence"], data["output"]
+    entry.trust_score_after = data["trust"].get(entry.domain, entry.trust_score_before)
+    entry.completed_at = moment(at)
+    entry.latency_ms = data["latency_ms"]
+    _settle(entry, seq)
+
+
+def _closed(entry: Entry, _data: dict[str, Any], _at: float, seq: int) -> None:
+    _settle(entry, seq)
+
+
+def _settle(entry: Entry, seq: int) -> None:
+    if entry.settled_by is None:
+        entry.settled_by = seq
+
+
+_STATUS = {"success": "completed", "denied": "denied", "unknown": "pending"}
+_LAY = {"answered": _answered, "started": _started, "finished": _finished, "closed": _closed}

@@ -1,0 +1,79 @@
+"""What each event says: the fields a record holds, masked and cut to size. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from checkrein.call import Reason, ToolCall, Verdict, canonical
+from checkrein.ledger.entries import Entry
+from checkrein.ledger.redact import Redactor
+
+
+def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> dict[str, Any]:
+    """A verdict with everything that explains it."""
+    risk = verdict.risk
+    trust = verdict.trust
+    return {
+        "door": call.door,
+        "agent": call.agent,
+        "user": call.user,
+        "project": call.project,
+        "session": call.session,
+        "call_id": call.call_id,
+        "server": call.server,
+        "tool": call.tool,
+        "name": call.name,
+        "input": cut(redactor.value(call.arguments), most),
+        "argument_hash": call.argument_hash,
+        "risk": risk.category.name,
+        "complexity": risk.complexity,
+        "domains": list(dict.fromkeys(risk.domains)),
+        # The domain that held the call back: the one with the least trust.
+        "domain": min(trust, key=trust.__getitem__) if trust else next(iter(risk.domains), ""),
+        "effects": [msgspec.to_builtins(effect) for effect in risk.effects],
+        "trust": trust,
+        "autonomy": verdict.autonomy,
+        "verdict": verdict.word,
+        "decision": verdict.decision,
+        "stage": verdict.stage,
+        "rule": verdict.rule,
+        "reasons": [redactor.text(line) for line in lines(verdict.reasons)],
+        "remedy": verdict.remedy,
+    }
+
+
+def finished(
+    entry: Entry, outcome: str, output: Any, evidence: str, trust: dict[str, float], now: float
+) -> dict[str, Any]:
+    """An outcome, the kind of evidence for it, how long the call took, and the trust after it."""
+    begun = datetime.fromisoformat(entry.started_at or entry.timestamp).timestamp()
+    return {
+        "project": entry.project,
+        "session": entry.session_id,
+        "outcome": outcome,
+        "evidence": evidence,
+        "output": output,
+        "trust": trust,
+        "latency_ms": round(max(0.0, now - begun) * 1000, 3),
+    }
+
+
+def lines(reasons: tuple[Reason, ...]) -> list[str]:
+    """A reason tree as lines, parents before children."""
+    return [text for reason in reasons for text in (reason.text, *lines(reason.children))]
+
+
+def cut(value: Any, most: int) -> Any:
+    """The value, or its beginning where it is longer than `most` bytes as JSON; what is cut is said."""
+    text = canonical(value)
+    if len(text) <= most:
+        return value
+    if isinstance(value, str):
+        return f"{value[:most]}[cut: {len(value)} characters]"
+    if isinstance(value, dict) and len(value) <= 64:
+        share = most // max(1, len(value))
+        return {key[:200]: cut(item, share) for key, item in value.items()}
+    return f"{text[:most].decode(errors='replace')}[cut: {len(text)} bytes]"

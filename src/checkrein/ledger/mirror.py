@@ -1,0 +1,131 @@
+"""The daily JSON lines: one line per call, in the file of the day it was settled, kept beside the ledger.
+
+A copy for people and their tools; the ledger stays the record. The copy is caught up after every commit
+and when it is opened, so a crash or a full disk delays lines and never loses or repeats one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from checkrein.ledger.entries import Entry, fold
+from checkrein.store import Store, Transaction, records
+from checkrein.store.changes import change_number, set_number
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d\.jsonl")
+_SETTLING = ("decided", "answered", "finished", "closed")
+_WATERMARK = "mirror"
+_encode = msgspec.json.Encoder().encode
+Folders = Callable[[str], Path]
+
+
+class _Line(msgspec.Struct):
+    """The part of a line that says how far a file got."""
+
+    settled_by: int = 0
+
+
+class Mirror:
+    """Copies settled entries into each project's folder, in order."""
+
+    def __init__(self, store: Store, folders: Folders, fallback: Folders) -> None:
+        self._store, self._folders, self._fallback = store, folders, fallback
+        self._position = change_number(store, _WATERMARK)
+        self._written: dict[Path, int] = {}
+        self.trouble = ""
+
+    def follow(self, tx: Transaction) -> None:
+        """Catch up once this group is committed."""
+        if not tx.scratch.get(_WATERMARK):
+            tx.scratch[_WATERMARK] = True
+            tx.after(self.catch_up)
+
+    def catch_up(self) -> None:
+        """Copy what was settled since last time; trouble is remembered and tried again later."""
+        position = self._position
+        try:
+            for row in records.after(self._store, position, _SETTLING):
+                for entry in fold(records.of_entries(self._store, [row[3]])):
+                    if entry.settled_by == row[0]:
+                        self._copy(entry, row[1])
+                position = row[0]
+            self.trouble = ""
+        except OSError as error:
+            self.trouble = f"the daily lines cannot be written: {error}"
+        self._position = position
+
+    def remember(self, tx: Transaction) -> None:
+        """Keep the position in the store, so that opening it again starts here."""
+        set_number(tx, _WATERMARK, self._position)
+
+    def _copy(self, entry: Entry, at: float) -> None:
+        try:
+            self._append(self._folders(entry.project), entry, at)
+        except OSError:
+            # A project's own folder may be gone or read-only; ours is the next best place.
+            self._append(self._fallback(entry.project), entry, at)
+
+    def _append(self, folder: Path, entry: Entry, at: float) -> None:
+        if folder not in self._written:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._written[folder] = position_of(folder)
+        settled = entry.settled_by or 0
+        if settled <= self._written[folder]:
+            return
+        path = folder / f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}.jsonl"
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            line = _encode(entry) + b"\n"
+            if os.write(descriptor, line) != len(line):
+                self._written.pop(folder)
+                raise OSError(28, "No space left on device")
+        finally:
+            os.close(descriptor)
+        self._written[folder] = settled
+
+
+def default_folder(project: str, state: Path) -> Path:
+    """A folder of the project's name in the state directory."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(project).name) or "default"
+    return state / "audit" / f"{name}-{hashlib.sha256(project.encode()).hexdigest()[:8]}"
+
+
+def folder_for(project: str, log_dir: str, state: Path) -> Path:
+    """`audit.log_dir` (relative paths are inside the project), or the default folder."""
+    if not log_dir:
+        return default_folder(project, state)
+    return Path(project or state) / Path(log_dir).expanduser()
+
+
+def position_of(folder: Path) -> int:
+    """The number of the last record copied here; a last line cut short by a crash is removed."""
+    for path in sorted(_files(folder), reverse=True):
+        content = path.read_bytes()
+        if content and not content.endswith(b"\n"):
+            content = content[: content.rfind(b"\n") + 1]
+            os.truncate(path, len(content))
+        if content:
+            last = content[content.rfind(b"\n", 0, -1) + 1 :]
+            return msgspec.json.decode(last, type=_Line).settled_by
+    return 0
+
+
+def expire(folder: Path, days: int, now: float) -> list[Path]:
+    """Remove files older than `days`; 0 keeps them all."""
+    oldest = f"{datetime.fromtimestamp(now, UTC) - timedelta(days=days):%Y-%m-%d}.jsonl"
+    gone = [path for path in _files(folder) if days and path.name < oldest]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return gone
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (path for path in folder.iterdir() if _DAY.fullmatch(path.name))

@@ -1,0 +1,92 @@
+"""The policy in force for a project: its files and the stored rules, compiled again when they change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from checkrein.ledger.redact import Masking, Redactor
+from checkrein.policy import Policy
+from checkrein.policy.load import compile_policy
+from checkrein.policy.rules import Rule, rule
+from checkrein.settings import Settings
+from checkrein.settings.sources import PROJECT_FILE, Loaded, load, user_file
+from checkrein.store import Reader
+from checkrein.store.changes import change_numbers
+from checkrein.store.policies import is_accepted
+from checkrein.store.rules import StoredRule, all_rules
+
+Stamp = tuple[object, ...]
+
+
+class InForce(msgspec.Struct, frozen=True):
+    """Everything people wrote that applies to a door of a project."""
+
+    policy: Policy
+    redactor: Redactor
+    notices: tuple[str, ...] = ()
+    counted: frozenset[str] = frozenset()
+
+    @property
+    def settings(self) -> Settings:
+        return self.policy.settings
+
+
+class Policies:
+    """A cache that is dropped on every change: an edited file, a stored rule, an accepted policy."""
+
+    def __init__(self, reader: Reader, overrides: Sequence[str] = ()) -> None:
+        self._reader, self._overrides = reader, overrides
+        self._cache: dict[tuple[str, str, str | None], tuple[Stamp, InForce]] = {}
+
+    def of(self, project: str, door: str = "hooks", phase: str | None = "building") -> InForce:
+        # INVARIANT: a change takes effect on the next call, also one made by another process.
+        stamp = self._stamp(project)
+        key = (project, door, phase)
+        cached = self._cache.get(key)
+        if cached is None or cached[0] != stamp:
+            cached = stamp, self._compile(project, door, phase)
+            self._cache[key] = cached
+        return cached[1]
+
+    def _stamp(self, project: str) -> Stamp:
+        numbers = change_numbers(self._reader)
+        files = (user_file(), Path(project) / PROJECT_FILE) if project else (user_file(),)
+        return (numbers.get("rules"), numbers.get("policies"), *(_file_stamp(path) for path in files))
+
+    def _compile(self, project: str, door: str, phase: str | None) -> InForce:
+        loaded = self.loaded(project)
+        policy = compile_policy(
+            loaded.settings,
+            stored=[as_rule(each) for each in all_rules(self._reader)],
+            project_rules=loaded.project_rules,
+            door=door,
+            phase=phase,
+            fault=loaded.fault,
+        )
+        masking = loaded.settings.masking
+        counted = frozenset(each.id for each in policy.rules.rules if each.uses is not None)
+        return InForce(policy, Redactor(Masking(masking.keys, masking.patterns)), loaded.notices, counted)
+
+    def loaded(self, project: str) -> Loaded:
+        """The settings files as they are now."""
+        return load(
+            project,
+            overrides=self._overrides,
+            accepted=lambda path, sha256: is_accepted(self._reader, path, sha256),
+        )
+
+
+def as_rule(stored: StoredRule) -> Rule:
+    """A stored rule, compiled; what was accepted when written is accepted when read."""
+    return rule({**stored.body, "uses": stored.uses}, id=stored.id)
+
+
+def _file_stamp(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        return (error.errno or -1,)
+    return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns)

@@ -1,0 +1,53 @@
+"""Where state lives. `Store` is the contract every backend keeps; the modules beside it hold the SQL by noun.
+
+One thread writes, in groups; work handed to `write` runs there and has happened when it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Reader(Protocol):
+    """Anything rows can be read from: a store (what is committed) or a transaction (what it did so far)."""
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]: ...
+
+
+class Transaction(Reader, Protocol):
+    """One group of writes. `scratch` lives as long as the group and is undone with it."""
+
+    scratch: dict[str, Any]
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Run one statement; the number of rows it changed."""
+        ...
+
+    def after(self, callback: Callable[[], None]) -> None:
+        """Call back once the group is committed, before anyone waiting hears of it. Must not raise."""
+        ...
+
+
+class Store(Reader, Protocol):
+    """A transactional store with a single writer."""
+
+    def submit(self, work: Callable[[Transaction], T], *, durable: bool = False) -> Future[T]:
+        """Queue work for the next group; the future resolves once it is committed.
+
+        `durable` waits for the disk as well. Work may run twice when a neighbour in its group fails, so it
+        must touch nothing but the transaction.
+        """
+        ...
+
+    def write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
+        """Submit and wait."""
+        ...
+
+    def close(self) -> None:
+        """Finish what is queued and let go."""
+        ...

@@ -1,0 +1,76 @@
+"""Shared ground: a home of its own for every test, a clock that stands still, a pipeline over a real store."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
+SOAK = os.environ.get("CHECKREIN_SOAK") == "1"
+VECTORS = Path(__file__).parent / "vectors"
+
+hypothesis_settings.register_profile("checkrein", deadline=None, print_blob=True)
+hypothesis_settings.load_profile("checkrein")
+
+
+def vectors(name):
+    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines()]
+
+
+class Clock:
+    def __init__(self, now=1_800_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+    def pass_days(self, days):
+        self.now += days * 86_400
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """No test ever sees or touches the real home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return str(folder)
+
+
+@pytest.fixture
+def user_settings(home):
+    """Writes the user's settings file."""
+
+    def write(text):
+        path = home / "config" / "checkrein" / "config.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def pipeline(clock):
+    made = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    yield made
+    made.close()

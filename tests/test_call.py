@@ -1,0 +1,79 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkrein.call import Category, Risk, Verdict, canonical, digest, split_name, tool_call
+from checkrein.errors import InputError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def test_mcp_names_are_server_and_tool():
+    assert split_name("mcp__mail__send") == ("mail", "send")
+    assert split_name("mcp__mail__send__now") == ("mail", "send__now")
+    for name in ("Bash", "mcp__", "mcp____x", "mcp__mail__", "mcp__mail", "MCP__a__b", ""):
+        assert split_name(name) == (None, name)
+
+
+def test_a_call_keeps_an_explicit_server():
+    call = tool_call({"tool": "mcp__a__b", "server": "s"})
+    assert (call.server, call.tool, call.name) == ("s", "mcp__a__b", "mcp__s__mcp__a__b")
+    call = tool_call({"tool": "mcp__mail__send"})
+    assert (call.server, call.tool, call.name) == ("mail", "send", "mcp__mail__send")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [None, [], "x", 5, {}, {"tool": ["Bash"]}, {"tool": None}, {"tool": "Bash", "arguments": "ls"}]
+    + [{"tool": "Bash", "arguments": []}, {"tool": "Bash", "server": 5}, {"tool": "x", "history": [1]}],
+)
+def test_what_is_not_a_call_is_refused(raw):
+    with pytest.raises(InputError):
+        tool_call(raw)
+
+
+def test_equal_data_has_one_spelling():
+    assert canonical({"b": 1, "a": [1.5, None]}) == b'{"a":[1.5,null],"b":1}'
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest({"a": 1}) != digest({"a": "1"})
+
+
+@given(JSON)
+def test_canonical_never_raises(value):
+    assert canonical(value) == canonical(value)
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"a": object}, 2**70, math.inf, {"\udfff": 1}])
+def test_canonical_spells_what_json_cannot(value):
+    assert isinstance(canonical(value), bytes)
+
+
+def test_the_binding_names_everything_that_matters():
+    call = {"tool": "Bash", "arguments": {"command": "ls"}, "session": "s", "project": "/p", "agent": "a"}
+    base = tool_call(call).binding
+    assert tool_call(call).binding == base
+    for change in (
+        {"arguments": {"command": "ls -a"}},
+        {"session": "t"},
+        {"project": "/q"},
+        {"agent": "b"},
+        {"tool": "Read"},
+        {"user": "eve"},
+        {"server": "x"},
+        {"door": "chat"},
+    ):
+        assert tool_call({**call, **change}).binding != base
+
+
+def test_a_verdict_knows_its_word():
+    risk = Risk(category=Category.low)
+    words = [Verdict(decision=d, stage="x", risk=risk, reasons=()).word for d in ("auto_approved", "logged_only")]
+    assert words == ["allow", "allow"]
+    assert Verdict(decision="human_required", stage="x", risk=risk, reasons=()).word == "ask"
+    assert Verdict(decision="blocked", stage="x", risk=risk, reasons=()).word == "deny"

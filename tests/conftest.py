@@ -1,36 +1,15 @@
 """Shared ground: a home of its own for every test, a clock that stands still, a pipeline over a real store."""
 
-import json
-import os
-from pathlib import Path
-
 import pytest
+from ground import Clock
 from hypothesis import settings as hypothesis_settings
 
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 
-SOAK = os.environ.get("CHECKREIN_SOAK") == "1"
-VECTORS = Path(__file__).parent / "vectors"
-
 hypothesis_settings.register_profile("checkrein", deadline=None, print_blob=True)
 hypothesis_settings.load_profile("checkrein")
-
-
-def vectors(name):
-    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines()]
-
-
-class Clock:
-    def __init__(self, now=1_800_000_000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-    def pass_days(self, days):
-        self.now += days * 86_400
 
 
 @pytest.fixture(autouse=True)

@@ -73,7 +73,9 @@ def test_the_binding_names_everything_that_matters():
 
 def test_a_verdict_knows_its_word():
     risk = Risk(category=Category.low)
-    words = [Verdict(decision=d, stage="x", risk=risk, reasons=()).word for d in ("auto_approved", "logged_only")]
+    words = [
+        Verdict(decision=d, stage="x", risk=risk, reasons=()).word for d in ("auto_approved", "logged_only")
+    ]
     assert words == ["allow", "allow"]
     assert Verdict(decision="human_required", stage="x", risk=risk, reasons=()).word == "ask"
     assert Verdict(decision="blocked", stage="x", risk=risk, reasons=()).word == "deny"

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from conftest import vectors
+from ground import vectors
 
 from checkrein.call import Category
 from checkrein.errors import ConfigError, RuleError
-from checkrein.explain import explain, explain_line
+from checkrein.whatif import explain, explain_line
 from checkrein.policy.autonomy import decision_for
 from checkrein.policy.replay import replay
 from checkrein.policy.trustfile import render
@@ -77,7 +77,9 @@ def as_rules(row):
     """The vector's rules in our words; a rule that names nothing is imported as the pattern `*`."""
     sign = -1 if row.get("order") == "desc" else 1
     for rule in row["rules"]:
-        everything = rule["tool_name"] is None and rule["tool_pattern"] is None and row.get("xor") != "neither"
+        everything = (
+            rule["tool_name"] is None and rule["tool_pattern"] is None and row.get("xor") != "neither"
+        )
         yield {
             "id": rule["id"],
             "priority": rule["priority"] * sign,
@@ -90,7 +92,10 @@ def as_rules(row):
 
 @pytest.mark.parametrize("row", RULES, ids=ids(RULES))
 def test_rules(row):
-    call, policy = {"server": row["server"], "tool": row["tool"]}, {"rules": list(as_rules(row)), "unmatched": "ask"}
+    call, policy = (
+        {"server": row["server"], "tool": row["tool"]},
+        {"rules": list(as_rules(row)), "unmatched": "ask"},
+    )
     risk = {"category": "medium", "domains": ["file_read"]}
     if row["expected"] == "invalid_rule" or row["id"] in REFUSED_WHEN_WRITTEN:
         with pytest.raises(RuleError):

@@ -5,6 +5,7 @@ Doors call this and nothing below it. Every method returns after what it did is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -114,6 +115,7 @@ class Pipeline:
             self.ledger.append(tx, "session_started", data)
 
         self.store.write(begin)
+        self.mirror.expire(project, self.policies.of(project).settings.retention.mirror_days, self.clock())
 
     def end_session(self, project: str, session: str) -> None:
         """Record a session's end; calls still without an outcome get their daily line as pending."""
@@ -143,11 +145,10 @@ class Pipeline:
             self.mirror.remember(tx)
             self.ledger.checkpoint(tx)
 
-        try:
-            if not self.ledger.broken:
-                self.store.write(last, durable=True)
-        finally:
-            self.store.close()
+        # A full disk or a broken chain costs the signature, not the way out.
+        with contextlib.suppress(CheckreinError):
+            self.store.write(last, durable=True)
+        self.store.close()
 
     def _record(
         self,

@@ -24,8 +24,12 @@ def test_ac_030_a_v1_file_becomes_v2():
 
 def test_ac_029_a_v2_file_comes_back_as_it_was():
     states = {
-        "file_read": TrustState(score=0.61, successes=14, failures=1, total_operations=15, last_operated_at=1e9),
-        "test_run": TrustState(score=0.4, successes=5, total_operations=5, is_warming_up=True, warmup_remaining=2),
+        "file_read": TrustState(
+            score=0.61, successes=14, failures=1, total_operations=15, last_operated_at=1e9
+        ),
+        "test_run": TrustState(
+            score=0.4, successes=5, total_operations=5, is_warming_up=True, warmup_remaining=2
+        ),
     }
     again = parse(json.dumps(render(states, 0.3, 2e9)).encode(), now=0.0)
     assert {domain: again.states[domain] for domain in states} == states

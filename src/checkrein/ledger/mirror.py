@@ -6,6 +6,7 @@ and when it is opened, so a crash or a full disk delays lines and never loses or
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -64,6 +65,11 @@ class Mirror:
     def remember(self, tx: Transaction) -> None:
         """Keep the position in the store, so that opening it again starts here."""
         set_number(tx, _WATERMARK, self._position)
+
+    def expire(self, project: str, days: int, now: float) -> None:
+        """Remove a project's files older than `days`; 0 keeps them all."""
+        with contextlib.suppress(OSError):
+            expire(self._folders(project), days, now)
 
     def _copy(self, entry: Entry, at: float) -> None:
         try:

@@ -57,10 +57,10 @@ class Ledger:
         return seq
 
     def checkpoint(self, tx: Transaction) -> Checkpoint | None:
-        """Sign the head, unless there is nothing new to sign."""
+        """Sign the head, unless there is nothing new to sign or what is there does not verify."""
         seq, head = self._head(tx)
         last = records.last_checkpoint(tx)
-        if seq == (last[0] if last else 0):
+        if self.broken or seq == (last[0] if last else 0):
             return None
         made = self.signer.sign(seq, head, self.clock())
         records.add_checkpoint(tx, seq, made.body, made.signature)

@@ -16,6 +16,7 @@ from checkrein.errors import ConfigError
 MASK = "[masked]"
 TOO_DEEP = "[masked: too deep]"
 MAX_DEPTH = 64
+_LOOK = 256
 
 
 class Masking(msgspec.Struct, frozen=True):
@@ -34,9 +35,9 @@ _SHAPE = re.compile(
       | (?<![_-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]+)* | hf_[A-Za-z0-9]{30,} | npm_[A-Za-z0-9]{36,}
       | key-[0-9a-f]{32} | dapi[0-9a-f]{32}(?:-\d)? | dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{32,}
       | hv[sbr]\.[\w-]{20,} | ya29\.[\w-]{20,} | 1//0[\w-]{30,} | r8_[A-Za-z0-9]{37,} | gsk_[A-Za-z0-9]{40,}
-      | xai-[A-Za-z0-9]{40,} | \d{8,10}:AA[\w-]{32,} | [0-9a-f]{32}-us\d{1,2}\b | EAAA[\w-]{56,}
+      | xai-[A-Za-z0-9]{40,} | [0-9a-f]{32}-us\d{1,2}\b | EAAA[\w-]{56,}
       | LTAI[A-Za-z0-9]{20,} | pat[A-Za-z0-9]{14}\.[0-9a-f]{64} | secret_[A-Za-z0-9]{40,} )
-    | gh[pousr]_[A-Za-z0-9]{30,} | github_pat_\w{22,} | gl(?:pat|dt|rt|cbt|ptt|soat)-[\w.-]{16,}
+    | (?<!\d)\d{8,10}:AA[\w-]{32,} | gh[pousr]_[A-Za-z0-9]{30,} | github_pat_\w{22,} | gl(?:pat|dt|rt|cbt|ptt|soat)-[\w.-]{16,}
     | xox[a-z](?:\.xox[a-z])?-[\w-]{10,} | xapp-\d-[\w-]{10,} | [sr]k_(?:live|test)_[A-Za-z0-9]{10,}
     | whsec_[\w+/=-]{20,} | AIza[\w-]{30,} | GOCSPX-[\w-]{20,} | pypi-AgE[\w-]{16,} | rubygems_[0-9a-f]{48}
     | dckr_[po]at_[\w-]{20,} | do[opr]_v1_[0-9a-f]{40,} | lin_(?:api|oauth)_[A-Za-z0-9]{30,}
@@ -77,9 +78,11 @@ _NOUN = re.compile(
     | docker_?config_?json | (?<![a-z0-9])(?:pwd|creds?) | (?<=_)(?:pass|pw) )$"""
 )
 # Names that hold a secret only where the value looks like one; the second, only in the query of an address.
-_PERHAPS = re.compile(r"(?:^|_)(?:pass|pw|auth|sig|signature)$")
-_PERHAPS_IN_QUERY = re.compile(r"(?:^|_)(?:code|key|sid)$")
-_NAME_HINTS = tuple("pass pw secret token auth cookie cred key bearer phrase sess sig code verifier config sid".split())
+_PERHAPS = re.compile(r"(?:^|_)(?:pass|pw|auth)$")
+_PERHAPS_IN_QUERY = re.compile(r"(?:^|_)(?:code|key|sid|sig|signature)$")
+_NAME_HINTS = tuple(
+    "pass pw secret token auth cookie cred key bearer phrase sess sig code verifier config sid".split()
+)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _TAIL = frozenset(
     "value string str text plaintext plain raw data literal binary base64 encoded confirmation confirm again prod"
@@ -104,18 +107,18 @@ _PLAIN = re.compile(
         |bool|boolean|any|object|text|char|varchar|unknown|never|void|required|optional|missing|invalid|expired
         |empty|unset|disabled|enabled|prompt|stdin|inherit|include|omit|same-origin|read|write|redacted|masked
         |hidden|n/a|todo|tbd|files|sensitive|failed|passed|ok|oauth2?)[?!]?
-    | \d{1,3} | [*•·]+ | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
+    | \d{1,3} | [*•·]+/? | x{3,} | (?:bearer|basic|token)\ + | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
     | (?:\$[a-z_]\w*+ | \$\{[^{}\n]*\} | \$?\{\{[^{}\n]*\}\} | [\#$]?\{[\w.()\[\]'":!]*\} | %\w*% | %[sdrv]
         | [:/@.\-\ "'])++
     | \$[\d@*\#?$!] | [$@]\(.* | `.* | \$env:\w+ | (?:env|file|fd|op|vault|arn|ssm):\S* | [:@][a-z_]+ | \?
-    | (?:id|type|src|source|name)=\S* | [\w-]+:(?:latest|\d{1,3}) | projects/\S+ | ssh-\w+\ .*
+    | (?:id|type|src|source|name)=\S* | (?-i:[A-Z0-9]+_[A-Z0-9_]+=\w\S*) | [\w-]+:(?:latest|\d{1,3}) | projects/\S+ | ssh-\w+\ .*
     | (?:\.[*+]|\[\^|\\[swd]).* | (?:~|\.\.?)/\S* | /[a-z_.]{2,12}(?:/[\w.@+-]+)*/? | /(?:Users|Library)/.*
     | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json|txt|ya?ml|env|crt|cer|p12|pfx|toml|ini
         |jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)"""
 )
 _RANDOM = re.compile(r"(?=\S*[A-Za-z])(?=\S*[0-9!@#$%^&*])\S{6}")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|ssws|aws4-hmac-sha256)[ \t]+(?=\S)")
-_CREDENTIAL = re.compile(r"""[^\s"'`\\,;]+(?![ \t]+[A-Za-z]+\b[^=])""")
+_CREDENTIAL = re.compile(r"""[^\s"'`\\,;]++(?:,[ ]*\w+=[^\s"'`\\,]++)*+(?![ \t]+[A-Za-z]+\b[^=])""")
 _COOKIE_PAIR = re.compile(
     r"(?i)((?:^|;)\s*(?!path=|domain=|expires=|max-age=|samesite=|priority=)[^\s;=]+=)(?!\[masked\])[^;=][^;]*"
 )
@@ -137,11 +140,11 @@ _KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,][ \t
 _OPEN = re.compile(r"""(?:[fbruFBRU]{1,2}(?=["'])|[$@&](?=["']))?(\\{0,7})(\"""|'''|["'`])""")
 _GLUED_ON = re.compile(r"""(?:[\w./+=@%-]|\\'|"[^"\s]*"|'[^'\s]*')++""")
 _SHELL_WORD = re.compile(
-    r"""(?xm) (?: \[masked\] | [^\s"'`;|&<>(){}\[\],\\$] | \$(?!\() | \\(?![nrt"'`\s]) | \\[ ]
+    r"""(?xm) (?: \[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\} | [^\s"'`;|&<>(){}\[\],\\$] | \$(?![({]) | \\(?![nrt"'`\s]) | \\[ ]
     | (?!,[\w.-]+=)[(){}\[\],](?=[\w!@\#%^*+/=~-]) | [;|&](?=[0-9A-Z!@\#%^*?][^\s=;|&<>]*$) )++"""
 )
 _LINE_WORD = re.compile(
-    r"""(?x) (?: \[masked\] | [^\s"'`\\,;(){}\[\]] | \\(?![nrt"'`\s]) | [,;(){}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
+    r"""(?x) (?: \[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\} | [^\s"'`\\,;(){}\[\]$] | \$(?!\{) | \\(?![nrt"'`\s]) | [,;(){}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
 )
 _QUERY_WORD = re.compile(r"""[^\s"'`&#<>\\;]++""")
 _REST_OF_LINE = re.compile(r"""[^\n\r"'`\\]*[^\s"'`\\]""")
@@ -150,11 +153,13 @@ _CODE = re.compile(
     r"""(?xm)
       (?:await|new|yield|not|typeof|lambda|function|async|if|match|case|class|def|return|func|fn)\b(?=[ \t(])
     | [A-Za-z_$][\w$]*+(?:(?:\?\.|\.|::|->)[\w$]++)*+[!?]?[(\[<](?:[^\n]{0,120}?[)\]>]|[ \t]*$)
-    | \.?[A-Za-z_$]++(?:(?:\?\.|\.|::|->)[A-Za-z_$]++)++[!?]?(?=[\s,;)}\]]|$)
+    | (?=[\w$?:>-]*\.|\w+(?:::|->))\.?[A-Za-z_$]++(?:(?:\?\.|\.|::|->)[A-Za-z_$]++)*+[!?]?(?=[\s,;)}\]]|$)
     | [\w$.]++[ \t]+(?:[-+*/%|&?<>=]+|or|and|if|else|in|is|as|instanceof)(?=[ \t])
-    | [(\[{<&|]"""
+    | (?!\{[A-Z\d]{3,12}\}\S)[(\[{<&|] | !\w+[ \t]"""
 )
-_ROOTED = re.compile(r"(?:os|process|self|this|settings|config|env|args|secrets|System|std)(?:\.|::)[A-Za-z_]")
+_ROOTED = re.compile(
+    r"(?:os|process|self|this|settings|config|env|args|secrets|System|std)(?:\.|::)[A-Za-z_]"
+)
 _VARIABLE = re.compile(r"[A-Za-z_$]+(?=[ \t]*[,;)}])")
 _SHORT_VARIABLE = re.compile(r"(?:value|val|v|key|k|data|raw|tok|t|pw|p|s|x|text|input|result)\b")
 _PROSE = re.compile(r"[A-Za-z][A-Za-z'’]*[,.:;]?[ \t]+[A-Za-z(]")
@@ -164,21 +169,30 @@ _ABOUT_A_FLAG = frozenset(
 )
 
 # Programs, what their arguments must start with, and where the secret stands; `{word}` is one argument.
-_ARGUMENT = r"""(?P<secret>"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'|[^\s"'`|;&<>()-][^\s"'`|;&<>()]*)"""
+_ARGUMENT = r"""(?P<secret>"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'|(?!-)(?:[^\s"'`|;&<>()$]|\$(?!\())+)"""
 _PROGRAMS: tuple[tuple[str, str, str], ...] = (
-    ("mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlsh mariadb mariadb-dump mycli", "", r"\s-p{word}"),
+    (
+        "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlsh mariadb mariadb-dump mycli",
+        "",
+        r"\s-p{word}",
+    ),
     ("sshpass", "", r"^(?:\s+-[ev]\S*)*\s+-p\s*{word}"),
     ("docker podman nerdctl buildah skopeo helm az oc", r"\s+(?:\w+\s+)?login\b", r"\s-p\s*{word}"),
-    ("mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh twine useradd", "", r"\s-p\s+{word}"),
+    (
+        "mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh twine useradd",
+        "",
+        r"\s-p\s+{word}",
+    ),
     ("redis-cli", "", r"\s-a\s+{word}"),
     ("unzip zip sqlcmd bcp mosquitto_pub mosquitto_sub", "", r"\s-P\s*{word}"),
     ("7z 7za 7zr 7zz rar unrar", "", r"\s-h?p{word}"),
     ("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami", "", r"\s-w\s+{word}"),
     ("smbclient rpcclient", "", r"\s(?:-U|--user)[\s=]*[\"']?[^\s%\"']+%(?P<secret>[^\s\"']+)"),
-    ("curl", "", r"\s(?:-u|-U|--user|--proxy-user)[\s=]*[\"']?[^\s:\"']+:(?P<secret>[^\s\"']+)"),
+    ("curl", "", r"\s(?:-u|-U|--user|--proxy-user)[\s=]*([\"'])?[^\s:\"']+:(?P<secret>(?(1)[^\"'\n]+|[^\s\"']+))"),
     ("curl", "", r"\s-b\s*[\"']?[^\s=;\"']+=(?P<secret>[^\"'\n\s;]+(?:;[^\"'\n]+)?)"),
     ("http https xh", "", r"\s(?:-a|--auth)[\s=]*[\"']?[^\s:\"']+:(?P<secret>[^\s\"']+)"),
     ("openssl", "", r"\bpass:{word}"),
+    ("openssl", r"\s+passwd", r"\s-(?:1|5|6|apr1)\s+{word}"),
     ("security", r"\s+add-\w+-password|\s+unlock", r"\s-[wp]\s+{word}"),
     ("gh", r"\s+secret\s+set", r"\s(?:-b|--body)[\s=]+{word}"),
     ("fly flyctl doppler supabase heroku", r"\s+(?:secrets\s+set|config:set)\s", r"\s(?!-)[\w.-]+={word}"),
@@ -186,12 +200,17 @@ _PROGRAMS: tuple[tuple[str, str, str], ...] = (
     ("npm pnpm yarn", r"\s+(?:config\s+)?set", r"\sset\s+\S*(?:_auth|_password|[tT]oken)\w*[\s=]+{word}"),
     ("ssh-keygen", "", r"\s-[NP]\s*{word}"),
     ("sqlplus", "", r"\s[\w$]+/(?P<secret>[^\s@/\"']+)@"),
-    ("vault", r"\s+(?:operator\s+)?(?:login|unseal)", r"\s(?:login|unseal)\s+(?P<secret>(?=\S*\d)[^\s\"'=-]{8,})"),
+    (
+        "vault",
+        r"\s+(?:operator\s+)?(?:login|unseal)",
+        r"\s(?:login|unseal)\s+(?P<secret>(?=\S*\d)[^\s\"'=-]{8,})",
+    ),
 )
-_PROGRAM = re.compile(
-    r"""(?<![\w.-])(?P<program>%s)(?=\s)(?P<rest>(?:[^\n|;&\\"'()]|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+)"""
-    % "|".join(sorted({name for names, _, _ in _PROGRAMS for name in names.split()}, reverse=True))
+_PROGRAM = r"(?<![\w.-])(?:%s)(?=\s)" % "|".join(
+    sorted({name for names, _, _ in _PROGRAMS for name in names.split()}, reverse=True)
 )
+_PROGRAM_NAME = re.compile(_PROGRAM)
+_COMMAND = re.compile(rf"""{_PROGRAM}(?:[^\n|;&\\"'()$]|\$(?!\()|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+""")
 _SECRET_OF: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
 for _names, _start, _pattern in _PROGRAMS:
     for _name in _names.split():
@@ -203,7 +222,10 @@ _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (hint, re.compile(pattern.replace("{word}", _ARGUMENT)))
     for hint, pattern in (
         ("://", r"""://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)"""),
-        ("://", r"""(?:sql|gres|redis|mqp|ongodb)[\w+]*://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@"""),
+        (
+            "://",
+            r"""(?:sql|gres|redis|mqp|ongodb)[\w+]*://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@""",
+        ),
         ("://", r"""://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@"""),
         ("thin:", r"thin:[\w$]+/(?P<secret>[^\s@/\"']+)@"),
         ("bearer", r"(?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)"),
@@ -216,7 +238,7 @@ _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "|",
             r"\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['\"]%s(?:\\n)?['\"][ \t]+)?{word}[ \t]*\|[ \t]*"
             r"(?:sudo[ \t]+(?:-\w+[ \t]+)*-\w*S|(?:sudo[ \t]+)?(?:chpasswd|passwd)\b"
-            r"|[^|;&\n]{0,120}--(?:password-stdin|with-token))",
+            r"|[^|;&\n]{0,120}--(?:password-stdin|with-token|passphrase-fd))",
         ),
         (
             "value",
@@ -233,13 +255,13 @@ class Redactor:
     def __init__(self, masking: Masking = Masking()) -> None:
         self._keys = tuple(_words(key) for key in masking.keys)
         self._patterns = tuple(_user_pattern(pattern) for pattern in masking.patterns)
-        hints = (*_NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
+        self._hints = (*_NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
         self._passes: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
             (_SHAPE_HINTS, lambda text: _SHAPE.sub(MASK, text)),
             (("private key",), lambda text: _PEM.sub(_pem, text)),
             (tuple({hint for hint, _ in _PLACES}), _places),
-            (hints, self._assignments),
-            (tuple(_SECRET_OF), lambda text: _PROGRAM.sub(_program, text)),
+            (self._hints, self._assignments),
+            (tuple(_SECRET_OF), lambda text: _COMMAND.sub(_command, text)),
         )
 
     def value(self, value: Any) -> Any:
@@ -281,7 +303,7 @@ class Redactor:
             secret = key if self._is_secret(key) else "" if key.lower() in _HARMLESS_INSIDE else above
             if not secret and key in ("value", "Value"):
                 secret = self._label(value)
-            masked = self.text(key)
+            masked = self.text(key) if len(key) > 16 else key
             copy[f"{masked} {len(copy)}" if masked in copy else masked] = self._copy(item, secret, depth)
         return copy
 
@@ -313,7 +335,8 @@ class Redactor:
         return self.text(word) if masked == line else masked.rpartition(" '")[2].removesuffix("'")
 
     def _is_secret(self, name: str) -> bool:
-        return self._strength(_words(name)) == 2
+        lowered = name.lower()
+        return any(hint in lowered for hint in self._hints) and self._strength(_words(name)) == 2
 
     def _strength(self, words: str) -> int:
         """2: the name of a secret, 1: of a secret if the value looks like one, 0: of anything else."""
@@ -332,15 +355,23 @@ class Redactor:
             name = head["flag"] or head["name"]
             words = _words(name)
             strength = self._strength(words)
-            if not strength and _PERHAPS_IN_QUERY.search(words) and text[head.start() - 1 : head.start()] in "?&":
+            if (
+                not strength
+                and _PERHAPS_IN_QUERY.search(words)
+                and text[head.start() - 1 : head.start()] in ("?", "&")
+            ):
                 strength = 1
             span = _span(text, head, words, strength) if strength else None
             if span is None:
                 continue
-            masked = _masked(text[slice(*span)], words)
-            if masked != text[slice(*span)]:
+            value = text[slice(*span)]
+            masked = _masked(value, words)
+            if masked != value:
                 pieces += (text[kept : span[0]], masked)
-                kept = at = span[1]
+                kept = span[1]
+            # A reference may hold secrets further in (`$(curl -H …)`): reading goes on inside it.
+            if masked != value or MASK in value:
+                at = span[1]
         return "".join([*pieces, text[kept:]])
 
 
@@ -376,17 +407,17 @@ def _span(text: str, head: re.Match[str], words: str, strength: int) -> tuple[in
         at, sign = typed.end(), "="
     if sign == ":" and (block := _BLOCK.match(text, at)):
         at = block.end()
-    opening = _OPEN.match(text, at)
-    if opening:
+    sure = sign[-2:] not in ("==", "!=") and (sign != ":" or _is_key(text, head.start()))
+    if opening := _OPEN.match(text, at):
         span = _quoted(text, head, opening, sign)
-        sure = strength == 2 or "pass" in words
-    else:
-        span = _bare(text, head, words, at, sign)
-        sure = strength == 2 and (sign != ":" or bool(head["right"] or head["close"]))
-    sure = sure and sign[-2:] not in ("==", "!=") and (sign != ":" or _is_key(text, head.start()))
-    if span is None or sure or _RANDOM.search(text, span[0], min(span[1], span[0] + 256)):
-        return span
-    return None
+        sure = sure and (strength == 2 or "pass" in words)
+        return span if span and (sure or _looks_random(text, span)) else None
+    sure = sure and strength == 2 and (sign != ":" or bool(head["right"] or head["close"]))
+    return _bare(text, head, words, at, sign, sure)
+
+
+def _looks_random(text: str, span: tuple[int, int]) -> bool:
+    return _RANDOM.search(text, span[0], min(span[1], span[0] + _LOOK)) is not None
 
 
 def _is_key(text: str, at: int) -> bool:
@@ -400,7 +431,9 @@ def _quoted(text: str, head: re.Match[str], opening: re.Match[str], sign: str) -
     if (quote == "`" and shell) or _closes(text, head.start(), opening):
         return None
     start = opening.end()
-    body = rf"[^\n]*?(?<!\\){re.escape(slashes + quote)}" if slashes else rf"(?:[^\\\n{quote[0]}]|\\.)*+{quote}"
+    body = (
+        rf"[^\n]*?(?<!\\){re.escape(slashes + quote)}" if slashes else rf"(?:[^\\\n{quote[0]}]|\\.)*+{quote}"
+    )
     closing = re.compile(body).match(text, start)
     if closing is None:
         word = _LINE_WORD.match(text, start)
@@ -423,31 +456,35 @@ def _closes(text: str, at: int, opening: re.Match[str]) -> bool:
     return (line.count(quote) - line.count("\\" + quote)) % 2 == 1
 
 
-def _bare(text: str, head: re.Match[str], words: str, at: int, sign: str) -> tuple[int, int] | None:
+def _bare(text: str, head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> tuple[int, int] | None:
     before = text[head.start() - 1 : head.start()]
-    if sign == "=>" or (sign == ">" and before != "<"):
+    if sign == "=>" or (sign == ">" and before != "<") or text.startswith(MASK, at):
         return None
     if "authorization" in words and (scheme := _SCHEME.match(text, at)):
         credential = _CREDENTIAL.match(text, scheme.end())
         return credential.span() if credential else None
-    if sign == ":" and ("cookie" in words or "phrase" in words) and (line := _REST_OF_LINE.match(text, at)):
-        return line.span() if "=" in line[0] or "phrase" in words else None
+    if sign == ":" and sure and ("phrase" in words or ("cookie" in words and text.find("=", at, at + _LOOK) > 0)):
+        line = _REST_OF_LINE.match(text, at)
+        return line.span() if line else None
     pattern = _QUERY_WORD if before in ("?", "&") else _LINE_WORD if sign == ":" and head["right"] else _SHELL_WORD
-    word = pattern.match(text, at)
-    if word is None or _is_code(text, head, words, word, sign):
+    # INVARIANT: what is read and then left alone is bounded, or repeated names would cost quadratic time.
+    word = pattern.match(text, at, at + _LOOK)
+    if word is None or not (sure or _looks_random(text, word.span())) or _is_code(text, head, words, word, sign):
         return None
-    return word.span()
+    whole = pattern.match(text, at) if word.end() == at + _LOOK else word
+    return whole.span() if whole else None
 
 
 def _is_code(text: str, head: re.Match[str], words: str, word: re.Match[str], sign: str) -> bool:
     """Whether a bare word is an expression, a type or prose, as in `token = get_token()` or `password: str`."""
     name, at = head["flag"] or head["name"], word.start()
     if name.startswith("-"):
-        return bool(head["flag"]) and (word[0] in _ABOUT_A_FLAG or (word[0].isupper() and bool(_NOUN.search(_words(word[0])))))
+        metavar = word[0].isupper() and _NOUN.search(_words(word[0])) is not None
+        return bool(head["flag"]) and (metavar or word[0] in _ABOUT_A_FLAG)
     tight = sign != ":" and not head["left"] and not head["right"]
     if tight and name.upper() == name:
         return _ROOTED.match(text, at) is not None
-    if tight and text[head.start() - 1 : head.start()] in ("'", '"', "&", "?"):
+    if tight and text[head.start() - 1 : head.start()] in ("'", '"', "&", "?", "<"):
         return False
     if _CODE.match(text, at) or (not tight and _PROSE.match(text, at)):
         return True
@@ -475,12 +512,16 @@ def _places(text: str) -> str:
     return text
 
 
-def _program(found: re.Match[str]) -> str:
-    rest = found["rest"]
-    for start, pattern in _SECRET_OF[found["program"]]:
-        if start.match(rest):
-            rest = pattern.sub(_place, rest)
-    return f"{found['program']}{rest}"
+def _command(found: re.Match[str]) -> str:
+    """A command's secrets by the rules of each program in it, as in `docker exec db mysql -p…`."""
+    command = found[0]
+    for name in reversed(list(_PROGRAM_NAME.finditer(command))[:8]):
+        arguments = command[name.end() :]
+        for start, pattern in _SECRET_OF[name[0]]:
+            if start.match(arguments):
+                arguments = pattern.sub(_place, arguments)
+        command = command[: name.end()] + arguments
+    return command
 
 
 def _place(found: re.Match[str]) -> str:
@@ -489,7 +530,9 @@ def _place(found: re.Match[str]) -> str:
     quote = word[0] if word[0] in "\"'" and word[-1] == word[0] else ""
     if _is_plain(word.strip(quote or None)):
         return found[0]
-    return f"{found[0][: found.start('secret') - at]}{quote}{MASK}{quote}{found[0][found.end('secret') - at :]}"
+    return (
+        f"{found[0][: found.start('secret') - at]}{quote}{MASK}{quote}{found[0][found.end('secret') - at :]}"
+    )
 
 
 def _user_pattern(pattern: str) -> Any:

@@ -64,6 +64,7 @@ def decide(
     stage = "floor"
     try:
         scores = {domain: trust.of(domain) for domain in risk.domains}
+        _in_bounds(risk, scores)
         value = autonomy(risk.category, risk.complexity, min(scores.values()), policy.settings.risk)
         spoken = _floor(risk, policy, released)
         if spoken is None:
@@ -101,6 +102,15 @@ def failed(stage: str, error: Exception) -> _Spoken:
     return _Spoken(stage, "blocked", Reason(text), "Report this; until it is fixed such calls are refused.")
 
 
+def _in_bounds(risk: Risk, scores: dict[str, float]) -> None:
+    """Numbers outside their scale (NaN, too) would slip past every comparison below."""
+    if not Category.low <= risk.category <= Category.critical or not 0 <= risk.complexity <= 1:
+        raise ValueError(f"risk {risk.category!r} with complexity {risk.complexity!r} is not on the scale")
+    for domain, score in scores.items():
+        if not 0 <= score <= 1:
+            raise ValueError(f"trust {score!r} in {domain} is outside 0..1")
+
+
 def _floor(risk: Risk, policy: Policy, released: bool) -> _Spoken | None:
     if policy.fault:
         return _Spoken(
@@ -110,7 +120,7 @@ def _floor(risk: Risk, policy: Policy, released: bool) -> _Spoken | None:
             "Fix the file; `checkrein config check` says when it is good.",
         )
     # INVARIANT: critical risk is blocked whatever trust, rules and profiles say.
-    if risk.category is Category.critical and not released:
+    if risk.category >= Category.critical and not released:
         return _Spoken(
             "floor",
             "blocked",

@@ -7,6 +7,7 @@ asked decides what it means, so that a deny never lapses because the agent left 
 from __future__ import annotations
 
 import functools
+import ipaddress
 import math
 import os.path  # paths are compared as text here: pathlib would hide what the agent wrote
 import re
@@ -22,8 +23,13 @@ from checkrein.errors import RuleError
 Resolve = Callable[[str], str]
 Answer = Literal["yes", "no", "unknown"]
 _MISSING = object()
-_STEP = re.compile(r'\.?([^.\[\]"]+)|\[(\d+|\*)\]|\["((?:[^"\\]|\\.)*)"\]')
-_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:.]*:[0-9a-f:.]*")
+_STEP = re.compile(r'\.?([^.\[\]"]+)|\[([0-9]{1,9}|\*)\]|\["((?:[^"\\]|\\.)*)"\]')
+_ROOT = re.compile(r"\$(?=[.\[]|$)")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+# `http:/evil` and `http:evil` are URLs to many readers; only a port may follow the colon of a bare host.
+_NO_BARE_HOST = re.compile(r"[a-z][a-z0-9+.-]*:(?![0-9]{1,5}(?:[/?#]|$))", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 
 
 class Cannot(Exception):  # noqa: N818 - an answer, not a fault
@@ -88,8 +94,8 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     """`a.b[0]`, `$.a["odd key"]`, `items[*].id` or the JSON pointer `/a/b` as steps."""
     if path.startswith("/"):
         parts = [part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/")]
-        return tuple(int(part) if part.isdecimal() else part for part in parts)
-    text = path.removeprefix("$")
+        return tuple(int(part) if _INDEX.fullmatch(part) else part for part in parts)
+    text = _ROOT.sub("", path, count=1) if path.startswith("$") else path
     steps: list[str | int] = []
     position = 0
     while position < len(text):
@@ -183,7 +189,9 @@ def _number(value: Any) -> float:
 def _contains(value: Any, wanted: Any, _: Context) -> bool:
     if isinstance(value, list | tuple):
         return any(_same(item, wanted) for item in value)
-    return isinstance(wanted, str) and wanted in _text(value)
+    if not isinstance(wanted, str):
+        raise Cannot("is not a list")
+    return wanted in _text(value)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -198,24 +206,54 @@ def regex(text: str) -> Any:
 
 def _under(value: Any, wanted: Any, context: Context) -> bool:
     call = context.call
-    target = _canonical(_text(value), call.cwd or call.project, context.resolve)
-    for folder in [wanted] if isinstance(wanted, str) else wanted:
-        base = _canonical(folder, call.project or call.cwd, context.resolve)
-        if os.path.isabs(target) != os.path.isabs(base):
-            raise Cannot("cannot be placed: the project is not known")
-        if base == "." or target == base or target.startswith(base.rstrip("/") + "/"):
-            return target != ".." and not target.startswith("../")
-    return False
+    path = _text(value)
+    if _URL.match(path):
+        raise Cannot("is a URL, not a path")
+    folders = [wanted] if isinstance(wanted, str) else wanted
+    places = {_canonical(path, call.cwd or call.project, context.resolve)}
+    if context.resolve and ".." in path.split("/"):
+        # A shell goes through the link and then up, other tools drop `link/..` first.
+        places.add(_canonical(path, call.cwd or call.project, context.resolve, shorten=False))
+    answers = {any(_inside(place, folder, context) for folder in folders) for place in places}
+    if len(answers) > 1:
+        raise Cannot("means two places: it goes through a link and back")
+    return answers.pop()
 
 
-def _canonical(path: str, base: str, resolve: Resolve | None) -> str:
+def _inside(target: str, folder: str, context: Context) -> bool:
+    call = context.call
+    root = call.project or call.cwd
+    base = _canonical(folder, root, context.resolve)
+    if os.path.isabs(target) != os.path.isabs(base):
+        raise Cannot("cannot be placed: the project is not known")
+    if not _below(target, base):
+        return False
+    if context.resolve and _leads_out(folder, base, root, context.resolve):
+        raise Cannot("is under a link that leads out of the project")
+    return True
+
+
+def _leads_out(folder: str, base: str, root: str, resolve: Resolve) -> bool:
+    """The agent can write the project: a folder swapped for a link is not what the rule meant."""
+    named_inside = _below(_canonical(folder, root, None), _canonical(root, "", None))
+    return named_inside and not _below(base, _canonical(root, "", resolve))
+
+
+def _below(target: str, base: str) -> bool:
+    if target == ".." or target.startswith("../"):
+        return False
+    return base == "." or target == base or target.startswith(base.rstrip("/") + "/")
+
+
+def _canonical(path: str, base: str, resolve: Resolve | None, *, shorten: bool = True) -> str:
     if "\0" in path:
         raise Cannot("holds a NUL")
     if path.startswith("~"):
         path = os.path.expanduser(path)
         if path.startswith("~"):
             raise Cannot("names an unknown home")
-    joined = os.path.normpath(os.path.join(base, path))
+    joined = os.path.join(base, path)
+    joined = os.path.normpath(joined) if shorten else joined
     # normpath keeps a leading "//", which names the same root on our systems.
     joined = "/" + joined.lstrip("/") if joined.startswith("//") else joined
     return resolve(joined) if resolve and os.path.isabs(joined) else joined
@@ -225,8 +263,21 @@ def host_of(text: str) -> str:
     """The host a URL or bare `host[:port]` names, or Cannot where two readers could disagree."""
     if any(ord(char) <= 32 or char == "\\" or ord(char) > 126 for char in text):
         raise Cannot("is not a plain URL")
-    parts = urlsplit(text if "://" in text else f"//{text}")
-    host = (parts.hostname or "").rstrip(".")
+    if "://" not in text and _NO_BARE_HOST.match(text):
+        raise Cannot("is not a plain URL")
+    return _host(urlsplit(text if "://" in text else f"//{text}").hostname or "")
+
+
+def _host(name: str) -> str:
+    """A host in its one spelling; a number that only some readers take for an address is not plain."""
+    host = name.lower().rstrip(".")
+    last = host.rpartition(".")[2]
+    try:
+        if ":" in host or last.isdigit() or last.startswith("0x"):
+            address = ipaddress.ip_address(host)
+            return str(getattr(address, "ipv4_mapped", None) or address)
+    except ValueError:
+        raise Cannot("names no plain address") from None
     if not _HOST.fullmatch(host):
         raise Cannot("names no host")
     return host
@@ -235,8 +286,8 @@ def host_of(text: str) -> str:
 def _host_in(value: Any, wanted: Any, _: Context) -> bool:
     host = host_of(_text(value))
     for allowed in [wanted] if isinstance(wanted, str) else wanted:
-        name = allowed.lower().rstrip(".")
-        if host == name or (name.startswith("*.") and host.endswith(name[1:])):
+        name = _host(allowed.removeprefix("*.").strip("[]"))
+        if host.endswith(f".{name}") if allowed.startswith("*.") else host == name:
             return True
     return False
 
@@ -270,24 +321,44 @@ def _is_texts(value: Any) -> bool:
     return _is_text(value) or (isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value)))
 
 
+def _is_hosts(value: Any) -> bool:
+    """A URL, a port or a lone `*` would match no host, and a deny would never speak."""
+    try:
+        hosts = [value] if isinstance(value, str) else value
+        return _is_texts(value) and all(_host(each.removeprefix("*.").strip("[]")) for each in hosts)
+    except Cannot:
+        return False
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _is_json(value: Any) -> bool:
+    """What an argument can be equal to; a TOML date or NaN would match nothing."""
+    if isinstance(value, Mapping):
+        return all(map(_is_json, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 OPERAND: Mapping[str, Callable[[Any], bool]] = {
-    "equals": lambda _: True,
-    "one_of": lambda value: isinstance(value, list | tuple) and bool(value),
+    "equals": _is_json,
+    "one_of": lambda value: isinstance(value, list | tuple) and bool(value) and _is_json(value),
     "starts_with": _is_text,
-    "contains": lambda value: value != "",
+    "contains": lambda value: value != "" and _is_json(value),
     "matches": _is_regex,
     "under": _is_texts,
-    "host_in": _is_texts,
+    "host_in": _is_hosts,
     "gt": _is_number,
     "lt": _is_number,
     "exists": lambda value: isinstance(value, bool),
 }
 OPERAND_WORDS: Mapping[str, str] = {
-    "equals": "any value",
+    "equals": "any JSON value",
     "one_of": "a list of values",
     "starts_with": "a text",
     "contains": "a text, or a value to look for in a list",

@@ -79,11 +79,18 @@ def _against(rule: Rule, earlier: Rule) -> Finding | None:
     earlier_server, earlier_names = _scope(earlier)
     if earlier_server not in (None, server) or not earlier_names.covers(names):
         return None
+    if _means_full_names(rule) and not _means_full_names(earlier) and earlier.pattern != "*":
+        return None
     if earlier.when == rule.when and earlier.action == rule.action:
         return Finding(rule.id, "duplicate", f"adds nothing to {earlier.id} ({earlier.label})")
     if not earlier.when:
         return Finding(rule.id, "shadowed", f"never decides: {earlier.id} ({earlier.label}) comes first")
     return None
+
+
+def _means_full_names(rule: Rule) -> bool:
+    """Whether the rule's pattern is also held against `mcp__server__tool`, as `RuleSet` does."""
+    return rule.server is None and pattern(rule.pattern or "").prefix.startswith("mcp__")
 
 
 def _scope(rule: Rule) -> tuple[str | None, Pattern]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from checkrein.call import ToolCall, Word
 from checkrein.policy.patterns import Pattern, pattern
-from checkrein.settings import ProfileSettings
+from checkrein.settings import ProfileSettings, lineage
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -23,19 +23,17 @@ class Profile(msgspec.Struct, frozen=True):
 
 def profile(name: str, profiles: Mapping[str, ProfileSettings]) -> Profile:
     """The named profile and all it extends: deny and ask lists add up, every allow list must be met."""
-    own = profiles[name]
-    parents = [profile(parent, profiles) for parent in own.extends]
-    lists = tuple(each for parent in parents for each in parent.allow)
+    family = [profiles[each] for each in lineage(name, profiles)]
     return Profile(
         name=name,
-        allow=lists if own.allow is None else (*lists, _patterns(own.allow)),
-        ask=tuple(each for parent in parents for each in parent.ask) + _patterns(own.ask),
-        deny=tuple(each for parent in parents for each in parent.deny) + _patterns(own.deny),
-        fallback=own.fallback if all(parent.fallback == "allow" for parent in parents) else "deny",
+        allow=tuple(_patterns(each.allow) for each in family if each.allow is not None),
+        ask=_patterns(text for each in family for text in each.ask),
+        deny=_patterns(text for each in family for text in each.deny),
+        fallback="allow" if all(each.fallback == "allow" for each in family) else "deny",
     )
 
 
-def _patterns(texts: tuple[str, ...]) -> tuple[Pattern, ...]:
+def _patterns(texts: Iterable[str]) -> tuple[Pattern, ...]:
     return tuple(pattern(text) for text in texts)
 
 

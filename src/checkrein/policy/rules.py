@@ -115,7 +115,8 @@ def _whole(raw: Mapping[str, Any], key: str, default: int) -> int:
 
 def _moment(value: Any) -> float | None:
     """Seconds since 1970 from a number, a TOML date-time or ISO 8601 text."""
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+    # NaN is refused: no moment is ever after it, so the rule would never expire.
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value == value):
         return value
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -221,6 +222,18 @@ def keys_of(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, Key]]:
     """Each key of a section with its type and meaning."""
     hints = get_type_hints(struct, include_extras=True)
     return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
+
+
+def lineage(name: str, profiles: Mapping[str, ProfileSettings]) -> tuple[str, ...]:
+    """The profile and all it extends, each once, however often they meet again."""
+    found = {name: None}
+    waiting = [name]
+    while waiting:
+        for parent in profiles[waiting.pop()].extends:
+            if parent not in found:
+                found[parent] = None
+                waiting.append(parent)
+    return tuple(found)
 
 
 def documented_keys() -> dict[str, Key]:

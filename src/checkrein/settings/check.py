@@ -6,6 +6,7 @@ Used by `settings.sources` for every layer and by `explain` for the settings on 
 from __future__ import annotations
 
 import difflib
+import graphlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin
@@ -35,12 +36,14 @@ EVALUATION_ALIAS = {
 }
 _OVERRIDE = re.compile(r"override|^(trust_?)?scores?$", re.IGNORECASE)
 _CRITICAL = re.compile(r"critical", re.IGNORECASE)
+_DEEPEST = 32
 
 
 def apply(base: Settings, raw: Any, source: str = "") -> Settings:
     """`base` with `raw` laid over it; raises ConfigError naming key, value, reason and remedy."""
     try:
         table = _mapping("(top level)", raw)
+        _readable(table)
         _no_override(table, "")
         changes: dict[str, Any] = {}
         for name, value in _with_profiles(table).items():
@@ -135,7 +138,7 @@ def _phase(base: Settings, name: str, value: Any) -> Phase:
     written: Phase = _struct(Phase(), path, given)
     named = [d for key in given for d in getattr(written, key)]
     for domain in named:
-        if domain not in DOMAINS and not domain.startswith("mcp:"):
+        if domain not in DOMAINS and (not domain.startswith("mcp:") or "*" in domain):
             raise _unknown(path, domain, DOMAINS, typed=domain)
     for domain in set(written.denied) & {*written.allowed, *written.trust_gated}:
         raise ConfigError(path, domain, "is both denied and let through.", "Keep it in one of the lists.")
@@ -184,13 +187,7 @@ def _with_profiles(table: Mapping[str, Any]) -> dict[str, Any]:
             )
     if "profiles" in evaluation:
         given = _mapping("evaluation.profiles", evaluation["profiles"])
-        renamed = {
-            name: {
-                EVALUATION_ALIAS.get(key, key): item
-                for key, item in _mapping(f"evaluation.profiles.{name}", body).items()
-            }
-            for name, body in given.items()
-        }
+        renamed = {name: _renamed(f"evaluation.profiles.{name}", body) for name, body in given.items()}
         rest["profiles"] = renamed | dict(_mapping("profiles", rest.get("profiles", {})))
     if "defaultProfile" in evaluation:
         doors = dict(_mapping("doors", rest.get("doors", {})))
@@ -199,6 +196,27 @@ def _with_profiles(table: Mapping[str, Any]) -> dict[str, Any]:
         )
         rest["doors"] = doors
     return rest
+
+
+def _renamed(path: str, body: Any) -> dict[str, Any]:
+    given = _mapping(path, body)
+    renamed = {EVALUATION_ALIAS.get(key, key): item for key, item in given.items()}
+    if len(renamed) < len(given):
+        raise ConfigError(path, None, "gives one list under both of its names.", "Keep one of them.")
+    return renamed
+
+
+def _readable(value: Any, depth: int = 0) -> None:
+    """Refuses what no settings need and what later steps could choke on instead of answering."""
+    if depth > _DEEPEST:
+        raise ConfigError("(whole file)", None, "is nested too deeply.", f"Use at most {_DEEPEST} levels.")
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise ConfigError("(whole file)", None, "holds a number beyond 64 bits.", "Write a smaller one.")
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _readable(item, depth + 1)
 
 
 def _no_override(value: Any, path: str) -> None:
@@ -226,8 +244,9 @@ def _consistent(settings: Settings) -> None:
             f"must be above autonomy.human_required_threshold ({human:g}).",
             "Raise the first or lower the second.",
         )
-    # INVARIANT: no settings let a high-risk call of an agent with no trust at all run unasked.
-    if 1 - (3 * settings.risk.lambda1 + 0.5 * settings.risk.lambda2) >= human:
+    # INVARIANT: no settings let a high-risk call of an agent with no trust at all run unasked, not even
+    # the simplest call; autonomy never falls below 0, so a threshold of 0 would ask nobody.
+    if max(0.0, 1 - 3 * settings.risk.lambda1) >= human:
         raise ConfigError(
             "risk.lambda1",
             settings.risk.lambda1,
@@ -238,23 +257,23 @@ def _consistent(settings: Settings) -> None:
         for parent in profile.extends:
             if parent not in settings.profiles:
                 raise _unknown(f"profiles.{name}.extends", parent, settings.profiles, typed=parent)
-        _no_cycle(settings.profiles, name, ())
+    _no_cycle(settings.profiles)
     for name, door in settings.doors.items():
         if door.profile and door.profile not in settings.profiles:
             raise _unknown(f"doors.{name}.profile", door.profile, settings.profiles, typed=door.profile)
 
 
-def _no_cycle(profiles: Mapping[str, ProfileSettings], name: str, seen: tuple[str, ...]) -> None:
-    if name in seen:
+def _no_cycle(profiles: Mapping[str, ProfileSettings]) -> None:
+    try:
+        graphlib.TopologicalSorter({name: each.extends for name, each in profiles.items()}).prepare()
+    except graphlib.CycleError as error:
+        circle = error.args[1][::-1]
         raise ConfigError(
-            f"profiles.{name}.extends",
+            f"profiles.{circle[0]}.extends",
             None,
-            f"extends itself ({' > '.join((*seen, name))}).",
+            f"extends itself ({' > '.join(circle)}).",
             "Break the circle.",
-        )
-    for parent in profiles[name].extends:
-        if parent in profiles:
-            _no_cycle(profiles, parent, (*seen, name))
+        ) from None
 
 
 def _named(path: str, value: Any, known: Iterable[str]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from checkrein.errors import ConfigError
 from checkrein.settings import Settings
 from checkrein.settings.check import apply
 
+_SECTIONS = ("trust", "risk", "autonomy", "audit", "model")
 # Written by that harness only; nothing here does what they did.
 _DROPPED = {"trust.recovery_boost_multiplier"}
 
@@ -32,6 +33,11 @@ def from_settings_json(content: bytes, source: str) -> tuple[str, list[str]]:
             del raw[section][name]
             left_out.append(dotted)
     apply(Settings(), raw, source)
+    for section in raw:
+        if section not in _SECTIONS:
+            raise ConfigError(
+                section, None, "is not part of such a file.", "Write it in ours instead.", source=source
+            )
     return _as_toml(raw), left_out
 
 
@@ -40,6 +46,11 @@ def _as_toml(raw: dict[str, Any]) -> str:
     lines = []
     for section, values in raw.items():
         lines.append(f"[{section}]")
-        lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+        lines += [f"{name} = {_value(value)}" for name, value in values.items()]
         lines.append("")
     return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    """A JSON value as TOML: the same, but for surrogate pairs and the raw DEL, which TOML refuses."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

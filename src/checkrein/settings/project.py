@@ -21,11 +21,18 @@ def project_of(directory: str | os.PathLike[str]) -> str:
 def _main_repository(mark: Path) -> Path | None:
     """The folder of the repository a worktree's `.git` file points at; None where it is not a worktree."""
     try:
-        text = mark.read_text(encoding="utf-8").strip()
+        text = _line(mark)
         if not text.startswith("gitdir: "):
             return None
         gitdir = Path(os.path.realpath(mark.parent / text.removeprefix("gitdir: ")))
-        common = Path(os.path.realpath(gitdir / (gitdir / "commondir").read_text(encoding="utf-8").strip()))
-    except (OSError, UnicodeDecodeError):
+        common = Path(os.path.realpath(gitdir / _line(gitdir / "commondir")))
+        back = os.path.realpath(gitdir / _line(gitdir / "gitdir"))
+    except (OSError, ValueError):
         return None
-    return common.parent if common.name == ".git" else None
+    # INVARIANT: no folder claims to be another project; the repository itself must name the worktree.
+    known = gitdir.parent == common / "worktrees" and back == os.path.realpath(mark)
+    return common.parent if known and common.name == ".git" else None
+
+
+def _line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip()

@@ -9,7 +9,16 @@ from typing import Any
 
 import msgspec
 
-from checkrein.settings import SECTIONS, Door, MaskingSettings, Phase, ProfileSettings, Settings, keys_of
+from checkrein.settings import (
+    SECTIONS,
+    Door,
+    MaskingSettings,
+    Phase,
+    ProfileSettings,
+    Settings,
+    keys_of,
+    lineage,
+)
 
 # From the loosest answer to an unnamed call to the tightest.
 _UNMATCHED = ("allow", "earned", "ask")
@@ -95,15 +104,26 @@ def _profiles(
     for name, profile in wanted.items():
         if profile == base.get(name):
             continue
-        if name in base:
-            result[name] = msgspec.structs.replace(
-                base[name],
-                ask=_union(base[name].ask, profile.ask),
-                deny=_union(base[name].deny, profile.deny),
-            )
-        if name not in base or profile.allow is not None or profile.extends or profile.fallback != "deny":
-            notices.append(f"profiles.{name}: everything but ask and deny ignored")
+        if name not in base:
+            notices.append(f"profiles.{name}: a new profile ignored")
+            continue
+        old = base[name]
+        ask = old.ask if _meets_allow_list(name, base) else _union(old.ask, profile.ask)
+        result[name] = msgspec.structs.replace(old, ask=ask, deny=_union(old.deny, profile.deny))
+        if result[name] != profile:
+            notices.append(f"profiles.{name}: what it would let through ignored")
     return result
+
+
+def _meets_allow_list(name: str, profiles: dict[str, ProfileSettings]) -> bool:
+    """Whether an allow list and this profile's ask list ever judge together.
+
+    What an allow list leaves out is denied, and an ask list is read before it: one more ask there is looser.
+    """
+    families = [lineage(each, profiles) for each in profiles]
+    return any(
+        profiles[member].allow is not None for family in families if name in family for member in family
+    )
 
 
 def _union(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

@@ -70,18 +70,17 @@ class SqliteStore:
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, wait: float = 5.0) -> SqliteStore:
         """The store in `folder`, made on first use; at most one process has it open for writing."""
-        if read_only:
-            store = cls(folder, None)
-            with _explained(store.path):
-                check_schema(store._reader(), store.path, writable=False)
-            return store
-        _private_folder(folder)
-        store = cls(folder, _take_lock(folder / LOCK, wait))
+        if not read_only:
+            _private_folder(folder)
+        store = cls(folder, None if read_only else _take_lock(folder / LOCK, wait))
         try:
             with _explained(store.path):
-                store._start()
+                if read_only:
+                    check_schema(store._reader(), store.path, writable=False)
+                else:
+                    store._start()
         except BaseException:
-            store._release()
+            store.close()
             raise
         return store
 
@@ -122,6 +121,8 @@ class SqliteStore:
             self._thread.join()
         if writer is not None:
             with contextlib.suppress(sqlite3.Error):
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             writer.close()
         for reader in self._readers:

@@ -1,0 +1,1 @@
+"""Measurements: every figure stands beside its floor, taken in the same run."""

@@ -1,0 +1,71 @@
+"""kill -9 in the middle of writing: what was acknowledged is there, what is there verifies."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ground import SOAK
+
+from checkrein.ledger.checkpoints import Signer
+from checkrein.ledger.entries import fold
+from checkrein.ledger.mirror import default_folder
+from checkrein.ledger.verify import verify
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store import records
+from checkrein.store.sqlite import SqliteStore
+from checkrein.store.trust import trust_of
+
+KILLS = 200 if SOAK else 25
+WORKER = Path(__file__).with_name("worker.py")
+
+
+def run_and_kill(after):
+    """Start the worker, kill it once it has acknowledged `after` things, and give what it acknowledged."""
+    with subprocess.Popen([sys.executable, WORKER], stdout=subprocess.PIPE, text=True) as worker:
+        heard = []
+        for line in worker.stdout:
+            heard.append(line)
+            if len(heard) == after:
+                worker.send_signal(signal.SIGKILL)
+        assert worker.wait(20) == -signal.SIGKILL, "".join(heard[-3:])
+    # A line cut by the kill was not heard by anyone.
+    return [line.split() for line in heard if line.endswith("\n")]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_kill_9_at_random_moments_loses_nothing_acknowledged():
+    random.seed(20261115)
+    acknowledged = []
+    for _ in range(KILLS):
+        acknowledged += run_and_kill(random.randint(1, 120))
+    pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    found = {entry.id: entry for entry in fold(records.after(pipeline.store, 0))}
+    for kind, entry in acknowledged:
+        assert entry in found
+        if kind == "finished":
+            assert found[entry].result == "success"
+        else:
+            assert found[entry].verdict == kind
+    report = verify(pipeline.store, state_dir(), Signer(state_dir()).public)
+    assert report.ok, report.broken
+    finished = sum(entry.completed_at is not None for entry in found.values())
+    trust = trust_of(pipeline.store, "/p")
+    assert sum(state["total_operations"] for state in trust.values()) == finished, "record and effect are one"
+    assert mirrored(default_folder("/p", state_dir())) == [
+        entry.id for entry in sorted(found.values(), key=lambda e: e.settled_by or 0) if entry.settled_by
+    ]
+    pipeline.close()
+
+
+def mirrored(folder):
+    return [
+        json.loads(line)["id"]
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]

@@ -1,0 +1,25 @@
+"""What several tests stand on: the shared vectors, a clock that is moved by hand, long or short campaigns."""
+
+import json
+import os
+from pathlib import Path
+
+SOAK = os.environ.get("CHECKREIN_SOAK") == "1"
+VECTORS = Path(__file__).parent / "vectors"
+
+
+def vectors(name):
+    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines()]
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self, now=1_800_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+    def pass_days(self, days):
+        self.now += days * 86_400

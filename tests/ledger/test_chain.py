@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+from checkrein.ledger.chain import GENESIS, Break, Link, body_of, first_break, seal
+
+DATA = {"project": "/p", "session": "s", "tool": "Bash", "decision": "blocked", "more": [1, None]}
+
+
+def chain(length):
+    links, previous = [], GENESIS
+    for seq in range(1, length + 1):
+        body = body_of(seq, 10.5 + seq, "decided", f"e{seq}", DATA)
+        previous = seal(previous, body)
+        links.append(
+            Link(seq, 10.5 + seq, "decided", f"e{seq}", "/p", "s", "Bash", "blocked", body, previous)
+        )
+    return links
+
+
+def changed(link, **columns):
+    return Link(**({name: getattr(link, name) for name in Link.__struct_fields__} | columns))
+
+
+def test_a_whole_chain_ends_with_its_head():
+    links = chain(5)
+    assert first_break(links) == (5, links[-1].hash)
+    assert first_break(links[3:], seq=3, previous=links[2].hash) == (5, links[-1].hash)
+    assert first_break([]) == (0, GENESIS)
+
+
+def test_the_body_is_canonical():
+    assert (
+        body_of(1, 2.0, "k", "e", {"b": 1, "a": 2})
+        == '{"at":2.0,"data":{"a":2,"b":1},"entry":"e","kind":"k","seq":1}'
+    )
+
+
+@pytest.mark.parametrize(
+    "column,value",
+    [("at", 1.0), ("kind", "finished"), ("entry", "x"), ("project", ""), ("session", "t"), ("tool", "Read")]
+    + [("decision", "auto_approved")],
+)
+def test_a_changed_column_is_found(column, value):
+    links = chain(4)
+    links[2] = changed(links[2], **{column: value})
+    found = first_break(links)
+    assert isinstance(found, Break)
+    assert (found.seq, column in found.reason) == (3, True)
+
+
+def test_a_changed_body_is_found_even_when_its_own_hash_is_made_to_fit():
+    links = chain(4)
+    body = links[1].body.replace("blocked", "allowed")
+    links[1] = changed(links[1], body=body)
+    assert first_break(links).seq == 2
+    links[1] = changed(
+        links[1], hash=seal(links[0].hash, body), decision=json.loads(body)["data"]["decision"]
+    )
+    assert first_break(links).seq == 3
+
+
+def test_a_missing_swapped_or_inserted_record_is_found():
+    links = chain(5)
+    assert first_break([*links[:2], *links[3:]]).seq == 3
+    assert first_break([links[0], links[2], links[1], *links[3:]]).seq == 2
+    assert first_break(links[1:]).seq == 1
+    assert first_break([*links[:3], links[2], *links[3:]]).seq == 4

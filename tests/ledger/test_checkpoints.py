@@ -1,0 +1,40 @@
+import msgspec
+import pytest
+
+from checkrein.errors import LedgerError
+from checkrein.ledger.checkpoints import FILE, KEY, Checkpoint, Signer, is_signed, kept
+
+
+def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
+    first = Signer(tmp_path).public
+    assert Signer(tmp_path).public == first
+    assert (tmp_path / KEY).stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / KEY).with_suffix(".new").exists()
+
+
+def test_a_signature_covers_every_word(tmp_path):
+    signer = Signer(tmp_path)
+    made = signer.sign(7, "ab" * 32, 5.0)
+    assert made.content == {"seq": 7, "hash": "ab" * 32, "at": 5.0, "key": signer.public}
+    assert is_signed(made, signer.public)
+    assert not is_signed(Checkpoint(made.body.replace("7", "8"), made.signature), signer.public)
+    assert not is_signed(Checkpoint(made.body, "00" * 64), signer.public)
+    assert not is_signed(Checkpoint(made.body, "not hex"), signer.public)
+    assert not is_signed(made, "11" * 32)
+    assert not is_signed(made, "")
+
+
+def test_checkpoints_are_kept_beside_the_store(tmp_path):
+    signer = Signer(tmp_path)
+    assert kept(tmp_path) == []
+    made = [signer.sign(seq, "ab" * 32, 5.0) for seq in (1, 2)]
+    for each in made:
+        signer.keep(each)
+    assert kept(tmp_path) == made
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b'{"body": "cut sho')
+    assert kept(tmp_path) == made
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b"\n" + msgspec.json.encode(made[0]) + b"\n")
+    with pytest.raises(LedgerError, match="line 3"):
+        kept(tmp_path)

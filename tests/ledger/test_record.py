@@ -1,0 +1,110 @@
+import threading
+
+import pytest
+
+from checkrein.errors import LedgerError, StoreFullError
+from checkrein.ledger.chain import Link, first_break
+from checkrein.ledger.checkpoints import Signer, kept
+from checkrein.ledger.record import CHECKPOINT_EVERY, Ledger, new_id
+from checkrein.settings.sources import state_dir
+from checkrein.store import records
+from checkrein.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def ledger(clock):
+    store = SqliteStore.open(state_dir())
+    yield Ledger(store, Signer(state_dir()), clock)
+    store.close()
+
+
+def whole(ledger):
+    return first_break(Link(*row) for row in records.after(ledger.store, 0))
+
+
+def test_ids_sort_by_time_and_do_not_repeat():
+    assert new_id(1_800_000_000.0) < new_id(1_800_000_000.002) < new_id(1_900_000_000.0)
+    assert len({new_id(5.0) for _ in range(1000)}) == 1000
+    assert len(new_id(1_800_000_000.0)) == 16
+
+
+def test_records_from_many_threads_make_one_chain(ledger):
+    def write():
+        for _ in range(50):
+            ledger.store.write(lambda tx: ledger.append(tx, "note", {"tool": "x"}))
+
+    threads = [threading.Thread(target=write) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert whole(ledger)[0] == 300
+
+
+def test_a_failed_neighbour_leaves_no_hole_in_the_chain(ledger):
+    gate = threading.Event()
+
+    def fails(tx):
+        ledger.append(tx, "note", {})
+        raise ValueError
+
+    futures = [ledger.store.submit(lambda tx: gate.wait(5))]
+    for number in range(9):
+        work = fails if number == 4 else lambda tx: ledger.append(tx, "note", {})
+        futures.append(ledger.store.submit(work))
+    gate.set()
+    outcomes = [future.exception(5) for future in futures]
+    assert sum(outcome is not None for outcome in outcomes) == 1
+    assert whole(ledger)[0] == 8
+
+
+def test_a_long_record_is_checkpointed_by_itself(ledger):
+    def many(tx):
+        for _ in range(CHECKPOINT_EVERY + 5):
+            ledger.append(tx, "note", {})
+
+    ledger.store.write(many)
+    ledger.store.write(lambda tx: None)
+    assert [row[0] for row in records.checkpoints(ledger.store)] == [CHECKPOINT_EVERY + 5]
+    assert len(kept(state_dir())) == 1
+    ledger.store.write(many)
+    ledger.store.write(lambda tx: None)
+    assert len(records.checkpoints(ledger.store)) == 2
+
+
+def test_nothing_new_is_not_signed_again(ledger):
+    assert ledger.store.write(ledger.checkpoint) is None
+    ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
+    assert ledger.store.write(ledger.checkpoint).content["seq"] == 1
+    assert ledger.store.write(ledger.checkpoint) is None
+
+
+def test_the_start_up_check_finds_a_change_since_the_last_checkpoint(ledger):
+    for _ in range(3):
+        ledger.store.write(lambda tx: ledger.append(tx, "note", {"n": 1}))
+    ledger.store.write(ledger.checkpoint)
+    for _ in range(3):
+        ledger.store.write(lambda tx: ledger.append(tx, "note", {"n": 1}))
+    ledger.check_recent(ledger.store)
+    assert ledger.broken == ""
+
+    def forge(tx):
+        tx.execute("DROP TRIGGER record_no_update")
+        tx.execute("UPDATE record SET body = replace(body, '\"n\":1', '\"n\":2') WHERE seq = 5")
+
+    ledger.store.write(forge)
+    ledger.check_recent(ledger.store)
+    assert "record 5" in ledger.broken
+    with pytest.raises(LedgerError, match="does not verify"):
+        ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
+
+
+def test_a_full_disk_costs_no_link(ledger):
+    ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
+    pages = ledger.store.query("PRAGMA page_count")[0][0]
+    ledger.store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    with pytest.raises(StoreFullError):
+        ledger.store.write(lambda tx: ledger.append(tx, "note", {"big": "x" * 200_000}))
+    ledger.store._writer.execute("PRAGMA max_page_count = 1000000")
+    ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
+    assert whole(ledger)[0] == 2

@@ -1,0 +1,144 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
+from checkrein.settings.sources import state_dir
+from checkrein.store import records
+from checkrein.store.sqlite import FILE, SqliteStore, migrations
+
+
+def test_the_folder_and_files_are_the_owner_s_alone():
+    store = SqliteStore.open(state_dir())
+    assert state_dir().stat().st_mode & 0o777 == 0o700
+    for path in state_dir().iterdir():
+        assert path.stat().st_mode & 0o077 == 0, path
+    store.close()
+
+
+def test_one_process_writes_and_the_next_is_told_who():
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "import time; from checkrein.store.sqlite import SqliteStore as S;"
+         "from checkrein.settings.sources import state_dir; s = S.open(state_dir()); print('ok', flush=True); time.sleep(60)"],
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout.readline() == b"ok\n"
+    try:
+        with pytest.raises(StoreBusyError, match=str(holder.pid)):
+            SqliteStore.open(state_dir(), wait=0.1)
+        reader = SqliteStore.open(state_dir(), read_only=True)
+        assert records.head(reader) is None
+        reader.close()
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        holder.stdout.close()
+    SqliteStore.open(state_dir(), wait=0.1).close()
+
+
+def test_reading_works_after_the_writer_is_gone():
+    SqliteStore.open(state_dir()).close()
+    reader = SqliteStore.open(state_dir(), read_only=True)
+    assert records.head(reader) is None
+    with pytest.raises(StoreError, match="reading only"):
+        reader.write(lambda tx: None)
+    with pytest.raises(StoreError, match="readonly"):
+        reader.query("DELETE FROM rule")
+    reader.close()
+
+
+def test_a_newer_or_foreign_store_is_not_touched():
+    SqliteStore.open(state_dir()).close()
+    path = state_dir() / FILE
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(StoreSchemaError, match="newer"):
+            SqliteStore.open(state_dir(), read_only=read_only)
+    assert path.read_bytes() == before
+    path.unlink()
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE theirs (x)")
+    database.close()
+    with pytest.raises(StoreSchemaError, match="not a Checkrein store"):
+        SqliteStore.open(state_dir())
+
+
+def test_a_file_that_is_no_database_is_an_error_not_a_fresh_start():
+    state_dir().mkdir(parents=True)
+    (state_dir() / FILE).write_bytes(b"precious evidence " * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        SqliteStore.open(state_dir())
+    assert (state_dir() / FILE).read_bytes().startswith(b"precious")
+
+
+def test_an_older_schema_is_brought_up_to_date_whole_or_not_at_all(monkeypatch):
+    SqliteStore.open(state_dir()).close()
+    steps = [*migrations(), "CREATE TABLE extra (x); CREATE TABLE broken (;"]
+    monkeypatch.setattr("checkrein.store.sqlite.migrations", lambda: steps)
+    with pytest.raises(StoreError):
+        SqliteStore.open(state_dir())
+    with pytest.raises(StoreSchemaError, match="older"):
+        SqliteStore.open(state_dir(), read_only=True)
+    steps[-1] = "CREATE TABLE extra (x);"
+    store = SqliteStore.open(state_dir())
+    assert store.query("SELECT * FROM extra") == []
+    store.close()
+
+
+def test_another_user_s_folder_is_refused(monkeypatch):
+    state_dir().mkdir(parents=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(StoreError, match="another user"):
+        SqliteStore.open(state_dir())
+
+
+def test_a_folder_that_cannot_be_made_is_explained(home):
+    (home / "state").write_text("a file where the folder should be")
+    with pytest.raises(StoreError, match="state"):
+        SqliteStore.open(state_dir())
+
+
+def test_durable_work_is_synced_and_the_rest_is_not(monkeypatch):
+    store = SqliteStore.open(state_dir())
+    modes = []
+
+    def note(tx):
+        modes.append(tx.query("PRAGMA synchronous")[0][0])
+
+    store.write(note)
+    store.write(note, durable=True)
+    store.write(note)
+    assert modes == [1, 2, 1]
+    store.close()
+
+
+def test_a_full_disk_is_named_and_leaves_everything_as_it_was():
+    store = SqliteStore.open(state_dir())
+    store.write(lambda tx: records.append(tx, (1, 1.0, "decided", "", "", "", "", "", "{}", "h")))
+    pages = store.query("PRAGMA page_count")[0][0]
+    store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    big = "x" * 100_000
+    for _ in range(3):
+        with pytest.raises(StoreFullError, match="full"):
+            store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", "", "", "", "", big, "h")))
+    assert records.head(store) == (1, "h")
+    store._writer.execute("PRAGMA max_page_count = 1000000")
+    store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", "", "", "", "", big, "h2")))
+    assert records.head(store) == (2, "h2")
+    store.close()
+
+
+def test_closing_twice_and_waiting_writers_are_harmless():
+    store = SqliteStore.open(state_dir())
+    slow = store.submit(lambda tx: time.sleep(0.05))
+    store.close()
+    assert slow.done()
+    store.close()

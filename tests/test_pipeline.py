@@ -1,0 +1,273 @@
+import threading
+
+import pytest
+
+from checkrein import pipeline as pipeline_module
+from checkrein.call import canonical, tool_call
+from checkrein.errors import InputError, NotFoundError
+from checkrein.ledger.query import Filter, entries
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store import records, rules
+from checkrein.store.sqlite import SqliteStore
+from checkrein.store.trust import put_trust, trust_of
+
+
+def bash(command="ls", project="", **extra):
+    return tool_call({"tool": "Bash", "arguments": {"command": command}, "project": project, **extra})
+
+
+def kinds(pipeline):
+    return [row[2] for row in records.after(pipeline.store, 0)]
+
+
+def score(pipeline, project, domain):
+    return trust_of(pipeline.store, project)[domain]["score"]
+
+
+def test_every_verdict_is_on_the_record_before_it_leaves(pipeline):
+    for command in ("ls", "make x", "git push", "curl https://x.example"):
+        decided = pipeline.decide(bash(command))
+        (found,) = [each for each in entries(pipeline.store, Filter()) if each.id == decided.entry]
+        assert (found.decision, found.stage) == (decided.verdict.decision, decided.verdict.stage)
+
+
+@pytest.mark.parametrize("where", ["append", "new_head"])
+def test_a_verdict_that_cannot_be_recorded_is_deny(pipeline, monkeypatch, where):
+    def broken(*_args, **_more):
+        raise OSError(5, "Input/output error")
+
+    target = pipeline.ledger if where == "append" else records
+    monkeypatch.setattr(target, "append", broken)
+    verdict = pipeline.decide(bash("ls")).verdict
+    assert (verdict.word, verdict.stage) == ("deny", "record")
+    assert "could not be judged and recorded" in verdict.reasons[0].text
+    monkeypatch.undo()
+    assert kinds(pipeline) == []
+    assert pipeline.decide(bash("ls")).verdict.word == "allow"
+
+
+def test_a_full_disk_denies_with_a_clear_word_and_heals(pipeline):
+    assert pipeline.decide(bash("ls")).verdict.word == "allow"
+    pages = pipeline.store.query("PRAGMA page_count")[0][0]
+    pipeline.store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    big = tool_call({"tool": "Read", "arguments": {"file_path": "x" * 60_000}})
+    verdict = pipeline.decide(big).verdict
+    assert (verdict.word, verdict.stage) == ("deny", "record")
+    assert "full" in verdict.reasons[0].text
+    assert "Free some space" in verdict.remedy
+    pipeline.store._writer.execute("PRAGMA max_page_count = 1000000")
+    assert pipeline.decide(big).verdict.word == "allow"
+
+
+@pytest.mark.parametrize("stage", ["classify", "decide"])
+def test_a_stage_that_breaks_is_a_refusal(pipeline, monkeypatch, stage):
+    def broken(*_args, **_more):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(pipeline_module, stage, broken)
+    verdict = pipeline.decide(bash("ls")).verdict
+    assert (verdict.word, verdict.decision) == ("deny", "blocked")
+    assert "boom" in verdict.reasons[0].text
+
+
+def test_a_closed_store_denies(clock):
+    made = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    made.close()
+    assert made.decide(bash("ls")).verdict.word == "deny"
+
+
+def test_ac_014_broken_settings_block_everything_until_they_are_fixed(pipeline, user_settings):
+    assert pipeline.decide(bash("ls")).verdict.word == "allow"
+    for broken in (
+        "trust = [",
+        "[trust]\ninitial_score = 0.9",
+        "[[rules]]\naction = 'allow'",
+        "[trust]\nscore = 1",
+    ):
+        user_settings(broken)
+        verdict = pipeline.decide(bash("ls")).verdict
+        assert (verdict.decision, verdict.stage) == ("blocked", "settings")
+        assert "config.toml" in verdict.reasons[0].text or "rules[1]" in verdict.reasons[0].text
+    user_settings("")
+    assert pipeline.decide(bash("ls")).verdict.word == "allow"
+
+
+def test_ac_023_secrets_in_a_command_are_masked_in_the_record(pipeline):
+    secret = "s3cr3t-" + "value-99"
+    pipeline.decide(bash(f"API_KEY={secret} curl localhost"))
+    pipeline.decide(bash(f"curl -H 'Authorization: Bearer {secret}' https://x.example"))
+    pipeline.decide(tool_call({"tool": "Write", "arguments": {"env": {"DB_PASSWORD": secret}}}))
+    decided = pipeline.decide(bash("ls"))
+    pipeline.finish(decided.entry, "success", output=f"DB_PASSWORD={secret}\n")
+    whole = "".join(row[8] for row in records.after(pipeline.store, 0))
+    assert secret not in whole
+    assert "API_KEY=" in whole
+
+
+def test_ac_028_a_fresh_installation_starts_at_030(pipeline):
+    verdict = pipeline.decide(bash("ls")).verdict
+    assert verdict.trust == {"file_read": 0.3}
+    assert trust_of(pipeline.store, "") == {}
+
+
+def test_ac_029_what_was_earned_is_there_after_a_restart(clock, project):
+    first = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    for _ in range(7):
+        first.finish(first.decide(bash("ls", project)).entry, "success")
+    earned = score(first, project, "file_read")
+    first.close()
+    again = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    assert again.decide(bash("ls", project)).verdict.trust == {"file_read": earned}
+    again.close()
+
+
+def test_trust_is_earned_by_project_and_domain(pipeline, project):
+    pipeline.finish(pipeline.decide(bash("ls", project)).entry, "success")
+    pipeline.finish(pipeline.decide(bash("pytest", project)).entry, "failure")
+    assert score(pipeline, project, "file_read") == pytest.approx(0.335)
+    assert score(pipeline, project, "test_run") == pytest.approx(0.255)
+    assert pipeline.decide(bash("ls", "/elsewhere")).verdict.trust == {"file_read": 0.3}
+
+
+def test_an_outcome_reported_twice_counts_once(pipeline, project):
+    decided = pipeline.decide(bash("ls", project))
+    for _ in range(3):
+        pipeline.finish(decided.entry, "success")
+    pipeline.finish(decided.entry, "failure")
+    assert trust_of(pipeline.store, project)["file_read"]["total_operations"] == 1
+    assert kinds(pipeline) == ["decided", "finished"]
+
+
+@pytest.mark.parametrize("outcome", ["unknown", "timeout", "cancelled", "denied"])
+def test_only_success_and_failure_move_trust(pipeline, project, outcome):
+    pipeline.finish(pipeline.decide(bash("ls", project)).entry, outcome)
+    assert trust_of(pipeline.store, project) == {}
+
+
+def test_a_refused_call_that_reports_success_earns_nothing(pipeline, project):
+    refused = pipeline.decide(bash("git push", project))
+    pipeline.finish(refused.entry, "success")
+    asked = pipeline.decide(bash("make x", project))
+    pipeline.answer(asked.entry, "denied", actor="ada", channel="terminal")
+    pipeline.finish(asked.entry, "success")
+    assert trust_of(pipeline.store, project) == {}
+
+
+def test_the_global_domain_is_never_credited(pipeline, project):
+    pipeline.finish(pipeline.decide(tool_call({"tool": "Mystery", "project": project})).entry, "success")
+    assert trust_of(pipeline.store, project) == {}
+
+
+def test_a_session_wakes_what_slept_too_long(pipeline, project, clock):
+    pipeline.finish(pipeline.decide(bash("ls", project)).entry, "success")
+    clock.pass_days(20)
+    pipeline.start_session(project, "s2")
+    assert trust_of(pipeline.store, project)["file_read"]["is_warming_up"] is True
+    pipeline.start_session(project, "s3")
+    assert trust_of(pipeline.store, project)["file_read"]["warmup_remaining"] == 5
+
+
+def test_a_score_nobody_earned_is_set_aside_and_named(pipeline, project):
+    pipeline.finish(pipeline.decide(bash("ls", project)).entry, "success")
+    forged = trust_of(pipeline.store, project)["file_read"] | {"score": 0.99}
+    pipeline.store.write(lambda tx: put_trust(tx, project, "file_read", forged))
+    verdict = pipeline.decide(bash("ls", project)).verdict
+    assert verdict.trust == {"file_read": 0.3}
+    assert kinds(pipeline)[-2:] == ["trust_quarantined", "decided"]
+    assert trust_of(pipeline.store, project) == {}
+
+
+def test_a_rule_takes_effect_on_the_next_call_and_its_uses_run_out(pipeline):
+    allow = {"action": "allow", "tool": "Bash", "uses": 2}
+    pipeline.note("rule_changed", {}, lambda tx: rules.add_rule(tx, "r1", allow, 1.0))
+    words = [pipeline.decide(bash("make x")).verdict.word for _ in range(4)]
+    assert words == ["allow", "allow", "ask", "ask"]
+
+
+def test_calls_at_once_never_use_a_rule_more_often_than_allowed(pipeline):
+    allow = {"action": "allow", "tool": "Bash", "uses": 5}
+    pipeline.note("rule_changed", {}, lambda tx: rules.add_rule(tx, "r1", allow, 1.0))
+    words = []
+
+    def decide():
+        words.extend(pipeline.decide(bash("make x")).verdict.word for _ in range(5))
+
+    threads = [threading.Thread(target=decide) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(words) == ["allow"] * 5 + ["ask"] * 15
+
+
+def test_a_project_file_tightens_at_once_and_loosens_only_when_accepted(pipeline, project, home):
+    from pathlib import Path
+
+    from checkrein.settings.sources import content_hash
+    from checkrein.store.policies import accept
+
+    path = Path(project, "checkrein.toml")
+    path.write_text('[[rules]]\naction = "allow"\ntool = "Bash"\n[[rules]]\naction = "deny"\ntool = "Read"\n')
+    assert pipeline.decide(bash("make x", project)).verdict.word == "ask"
+    assert pipeline.decide(tool_call({"tool": "Read", "project": project})).verdict.word == "deny"
+    sha256 = content_hash(path.read_bytes())
+    pipeline.note("policy_accepted", {}, lambda tx: accept(tx, str(path), sha256, 1.0))
+    assert pipeline.decide(bash("make x", project)).verdict.word == "allow"
+    path.write_text(path.read_text() + "# changed\n")
+    assert pipeline.decide(bash("make x", project)).verdict.word == "ask"
+
+
+def test_a_released_call_passes_the_floor_and_no_deny(pipeline, user_settings):
+    assert pipeline.decide(bash("curl https://x.example")).verdict.stage == "floor"
+    assert pipeline.decide(bash("curl https://x.example"), released=True).verdict.stage == "release"
+    user_settings('[[rules]]\naction = "deny"\ntool = "Bash"')
+    assert pipeline.decide(bash("curl https://x.example"), released=True).verdict.word == "deny"
+
+
+def test_denies_and_high_risk_allows_are_durable(pipeline, monkeypatch):
+    seen = []
+    real = pipeline.store.write
+
+    def write(work, *, durable=False):
+        seen.append(durable)
+        return real(work, durable=durable)
+
+    monkeypatch.setattr(pipeline.store, "write", write)
+    pipeline.note(
+        "rule_changed", {}, lambda tx: rules.add_rule(tx, "r", {"action": "allow", "tool": "Bash"}, 1.0)
+    )
+    seen.clear()
+    pipeline.decide(bash("ls"))
+    pipeline.decide(bash("rm -rf build"))
+    pipeline.decide(bash("git push"))
+    decided = pipeline.decide(tool_call({"tool": "Mystery"}))
+    pipeline.answer(decided.entry, "approved", actor="ada", channel="terminal")
+    assert seen == [False, True, True, False, True]
+
+
+def test_words_that_do_not_exist_are_refused(pipeline):
+    decided = pipeline.decide(bash("ls"))
+    with pytest.raises(InputError):
+        pipeline.finish(decided.entry, "great")
+    with pytest.raises(InputError):
+        pipeline.answer(decided.entry, "yes", actor="a", channel="c")
+    for method in (pipeline.start, lambda entry: pipeline.finish(entry, "success")):
+        with pytest.raises(NotFoundError):
+            method("nobody")
+    assert kinds(pipeline) == ["decided"]
+
+
+def test_hostile_calls_are_judged_and_recorded(pipeline):
+    deep = {}
+    for _ in range(300):
+        deep = {"x": deep}
+    for arguments in (
+        deep,
+        {"command": "\ud800\udfff\x00"},
+        {"command": 10**400},
+        {"x" * 10_000: "y" * 200_000},
+    ):
+        decided = pipeline.decide(tool_call({"tool": "Bash", "arguments": arguments, "session": "\ud800"}))
+        assert decided.verdict.word in ("ask", "deny")
+    assert canonical(deep)

@@ -15,6 +15,7 @@ from checkrein.ledger.events import decided
 from checkrein.ledger.query import Filter, entries, entry
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.ledger.redact import Redactor
+from checkrein.ledger.terms import terms_of
 from checkrein.store.sqlite import SqliteStore
 
 COUNT, STEP, LOOK_UPS = 1_000_000, 5_000, 60
@@ -47,8 +48,9 @@ def build(ledger: Ledger, now: list[float]) -> list[str]:
                 "session": f"session-{number % 5000}",
                 "tool": random.choice(TOOLS),
                 "decision": random.choices(DECISIONS, (60, 25, 13, 2))[0],
+                "domains": [random.choice(DOMAINS)],
             }
-            ledger.append(tx, "decided", data, entry=ids[-1], domains=(random.choice(DOMAINS),))
+            ledger.append(tx, "decided", data, entry=ids[-1], terms=terms_of(data))
             if number % 10 == 0:
                 ledger.append(tx, "finished", finished, entry=ids[-1])
 

@@ -1,4 +1,4 @@
-"""Shared ground: a home of its own for every test, a clock that stands still, a pipeline over a real store."""
+"""A home of its own for every test, a clock that stands still, a pipeline over a real store."""
 
 import pytest
 from ground import Clock

@@ -100,7 +100,7 @@ def test_ac_023_secrets_in_a_command_are_masked_in_the_record(pipeline):
     pipeline.decide(tool_call({"tool": "Write", "arguments": {"env": {"DB_PASSWORD": secret}}}))
     decided = pipeline.decide(bash("ls"))
     pipeline.finish(decided.entry, "success", output=f"DB_PASSWORD={secret}\n")
-    whole = "".join(row[8] for row in records.after(pipeline.store, 0))
+    whole = "".join(row[4] for row in records.after(pipeline.store, 0))
     assert secret not in whole
     assert "API_KEY=" in whole
 

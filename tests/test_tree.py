@@ -1,4 +1,4 @@
-"""What the project promises about itself: tests mirror the source, docs name everything, exports are whole."""
+"""What the project promises about itself: tests mirror the source, docs name everything."""
 
 import ast
 import subprocess

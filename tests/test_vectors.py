@@ -7,12 +7,12 @@ from ground import vectors
 
 from checkrein.call import Category
 from checkrein.errors import ConfigError, RuleError
-from checkrein.whatif import explain, explain_line
 from checkrein.policy.autonomy import decision_for
 from checkrein.policy.replay import replay
 from checkrein.policy.trustfile import render
 from checkrein.settings import Autonomy, Settings
 from checkrein.settings.check import apply
+from checkrein.whatif import explain, explain_line
 
 ACTION = {"auto_approve": "allow", "require_approval": "ask", "deny": "deny", "invalid_rule": "invalid_rule"}
 # Defended in docs/differences.md.

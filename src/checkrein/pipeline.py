@@ -21,7 +21,9 @@ from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.entries import Entry, fold
+from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
+from checkrein.ledger.terms import terms_of
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.store import Store, Transaction, records
@@ -63,7 +65,7 @@ class Pipeline:
             ),
             lambda project: mirror.default_folder(project, state),
         )
-        self.ledger.check_recent(store)
+        self.ledger.open(store)
         self.mirror.catch_up()
 
     def decide(self, call: ToolCall, *, phase: str | None = "building", released: bool = False) -> Decided:
@@ -143,6 +145,7 @@ class Pipeline:
 
         def last(tx: Transaction) -> None:
             self.mirror.remember(tx)
+            self.ledger.file(tx)
             self.ledger.checkpoint(tx)
 
         # A full disk or a broken chain costs the signature, not the way out.
@@ -164,7 +167,7 @@ class Pipeline:
         if book.bad:
             earning.set_aside(tx, self.ledger, call.project, book.bad)
         data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
-        self.ledger.append(tx, "decided", data, entry=entry, domains=data["domains"])
+        self.ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
         if verdict.word == "deny":
             self.mirror.follow(tx)
 
@@ -214,9 +217,5 @@ def _known(word: str, words: Sequence[str], what: str) -> None:
 
 
 def _unsettled(tx: Transaction, session: str) -> list[str]:
-    found = records.find(tx, {"session": session}, limit=1_000_000)
-    return [
-        entry.id
-        for entry in fold(records.of_entries(tx, [each[1] for each in found]))
-        if entry.settled_by is None
-    ]
+    """Calls of a session that have no daily line yet, oldest first."""
+    return [each.id for each in entries(tx, Filter(session=session)) if each.settled_by is None][::-1]

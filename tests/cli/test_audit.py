@@ -62,7 +62,8 @@ def test_verify_is_happy_and_names_the_first_broken_record(run, recorded):
     assert "6 record(s) and 1 checkpoint(s) verify" in run("audit", "verify")
     with sqlite3.connect(state_dir() / FILE) as database:
         database.executescript(
-            "DROP TRIGGER record_no_update; UPDATE record SET body = replace(body, 'denied', 'granted') WHERE seq = 6"
+            "DROP TRIGGER record_no_update;"
+            "UPDATE record SET body = replace(body, 'denied', 'granted') WHERE seq = 6"
         )
     database.close()
     assert "record 6 was changed" in run("audit", "verify", code=6)

@@ -6,8 +6,9 @@ from checkrein.errors import LedgerError, StoreFullError
 from checkrein.ledger.chain import Link, first_break
 from checkrein.ledger.checkpoints import Signer, kept
 from checkrein.ledger.record import CHECKPOINT_EVERY, Ledger, new_id
+from checkrein.ledger.terms import terms_of
 from checkrein.settings.sources import state_dir
-from checkrein.store import records
+from checkrein.store import lookup, records
 from checkrein.store.sqlite import SqliteStore
 
 
@@ -85,7 +86,7 @@ def test_the_start_up_check_finds_a_change_since_the_last_checkpoint(ledger):
     ledger.store.write(ledger.checkpoint)
     for _ in range(3):
         ledger.store.write(lambda tx: ledger.append(tx, "note", {"n": 1}))
-    ledger.check_recent(ledger.store)
+    ledger.open(ledger.store)
     assert ledger.broken == ""
 
     def forge(tx):
@@ -93,7 +94,7 @@ def test_the_start_up_check_finds_a_change_since_the_last_checkpoint(ledger):
         tx.execute("UPDATE record SET body = replace(body, '\"n\":1', '\"n\":2') WHERE seq = 5")
 
     ledger.store.write(forge)
-    ledger.check_recent(ledger.store)
+    ledger.open(ledger.store)
     assert "record 5" in ledger.broken
     with pytest.raises(LedgerError, match="does not verify"):
         ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
@@ -108,3 +109,29 @@ def test_a_full_disk_costs_no_link(ledger):
     ledger.store._writer.execute("PRAGMA max_page_count = 1000000")
     ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
     assert whole(ledger)[0] == 2
+
+
+def test_entries_are_filed_in_bulk_and_none_is_forgotten(ledger, clock):
+    def decide(number):
+        return lambda tx: ledger.append(tx, "decided", {"n": number}, entry=f"e{number:03}", terms=["tool:x"])
+
+    for number in range(150):
+        ledger.store.write(decide(number))
+    ledger.store.write(lambda tx: None)
+    filed = lookup.filed(ledger.store)
+    assert 0 < filed <= 150
+    again = Ledger(ledger.store, ledger.signer, clock)
+    again.open(ledger.store)
+    again.store.write(again.file)
+    assert lookup.filed(ledger.store) == 150
+    assert len(lookup.find(ledger.store, ["tool:x"], "", "", 1000)) == filed
+
+
+def test_what_was_not_filed_before_a_crash_is_filed_after_it(ledger, clock):
+    data = {"project": "/p", "session": "s", "tool": "Bash", "decision": "blocked", "domains": ["a", "b"]}
+    ledger.store.write(lambda tx: ledger.append(tx, "decided", data, entry="e1", terms=terms_of(data)))
+    assert lookup.find(ledger.store, ["domain:b"], "", "", 10) == []
+    again = Ledger(ledger.store, ledger.signer, clock)
+    again.open(ledger.store)
+    again.store.write(again.file)
+    assert lookup.find(ledger.store, ["domain:b", "project:/p"], "", "", 10) == ["e1"]

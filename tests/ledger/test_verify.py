@@ -47,12 +47,17 @@ def test_an_untouched_record_verifies(state):
     "script,seq",
     [
         ("UPDATE record SET body = replace(body, 'logged_only', 'blocked') WHERE seq = 3", 3),
-        ("UPDATE record SET decision = 'blocked' WHERE seq = 2", 2),
+        ("UPDATE record SET entry = 'x' WHERE seq = 2", 2),
+        (
+            "DELETE FROM lookup WHERE entry = (SELECT entry FROM record WHERE seq = 5) AND term LIKE 'tool%'",
+            5,
+        ),
+        ("UPDATE lookup SET term = 'tool:Write' WHERE term = 'tool:Read'", 1),
         ("DELETE FROM record WHERE seq = 4", 4),
         ("DELETE FROM record WHERE seq = 6", 6),
         ("DELETE FROM record WHERE seq > 2", 3),
         ("DELETE FROM checkpoint; DELETE FROM record WHERE seq = 6", 6),
-        ("DELETE FROM record_domain; DELETE FROM checkpoint; DELETE FROM record", 1),
+        ("DELETE FROM checkpoint; DELETE FROM record", 1),
         ("UPDATE checkpoint SET body = replace(body, '\"seq\":6', '\"seq\":5')", 5),
         ("UPDATE checkpoint SET signature = '00'", 6),
     ],
@@ -68,7 +73,7 @@ def test_a_record_cut_together_with_all_its_checkpoints_is_caught_by_one_kept_el
     witness = kept(state)[-1]
     forge(
         state,
-        "DELETE FROM checkpoint; DELETE FROM record_domain WHERE seq > 3; DELETE FROM record WHERE seq > 3",
+        "DELETE FROM checkpoint; DELETE FROM record WHERE seq > 3",
     )
     (state / CHECKPOINTS).unlink()
     assert report(state).ok

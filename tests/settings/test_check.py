@@ -24,7 +24,7 @@ REFUSED = {
     "trust.trust_score_override": [1.0],
     "trust.score": [1.0],
     "trust.initial_scor": [0.3],
-    "risk.lambda1": [-0.1, 11, 0.1, 0.2],
+    "risk.lambda1": [-0.1, 11, 0.1, 0.19],
     "risk.auto_approve_critical": [True],
     "autonomy.human_required_threshold": [0, 0.8, 0.9, -1],
     "autonomy.auto_approve_threshold": [0.4, 1.1],
@@ -55,7 +55,9 @@ def nested(dotted, value):
     return value
 
 
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in REFUSED.items() for value in values])
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in REFUSED.items() for value in values]
+)
 def test_what_cannot_be_right_is_refused_with_key_reason_and_remedy(key, value):
     with pytest.raises(ConfigError) as caught:
         apply(Settings(), nested(key, value), "here.toml")
@@ -66,14 +68,20 @@ def test_what_cannot_be_right_is_refused_with_key_reason_and_remedy(key, value):
     assert str(error).startswith("here.toml: ")
 
 
-@pytest.mark.parametrize("raw", [None, [], "x", 5, {"trust": None}, {"trust": []}, {"phases": {"building": []}}])
+@pytest.mark.parametrize(
+    "raw", [None, [], "x", 5, {"trust": None}, {"trust": []}, {"phases": {"building": []}}]
+)
 def test_what_is_not_a_table_is_refused(raw):
     with pytest.raises(ConfigError, match="must be a table"):
         apply(Settings(), raw)
 
 
-@pytest.mark.parametrize("value", ["1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "inf", "nan", "-inf", "true"])
-@pytest.mark.parametrize("key", ["trust.initial_score", "trust.hibernation_days", "audit.log_dir", "masking.keys"])
+@pytest.mark.parametrize(
+    "value", ["1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "inf", "nan", "-inf", "true"]
+)
+@pytest.mark.parametrize(
+    "key", ["trust.initial_score", "trust.hibernation_days", "audit.log_dir", "masking.keys"]
+)
 def test_toml_types_in_the_wrong_place_are_refused(key, value):
     with pytest.raises(ConfigError):
         apply(Settings(), tomllib.loads(f"{key} = {value}"))

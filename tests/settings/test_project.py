@@ -70,7 +70,9 @@ def test_no_folder_claims_to_be_another_project(repository, tmp_path):
         assert project_of(thief) == str(thief)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"gitdir: ", b"gitdir: /no/such", b"gitdir: a\0b", b"hello"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"gitdir: ", b"gitdir: /no/such", b"gitdir: a\0b", b"hello"]
+)
 def test_a_broken_git_file_still_marks_a_project(content, tmp_path):
     (tmp_path / ".git").write_bytes(content)
     assert project_of(tmp_path) == str(tmp_path)

@@ -6,7 +6,15 @@ import pytest
 from checkrein.errors import ConfigError, InputError, StoreError
 from checkrein.policy.load import compile_policy
 from checkrein.settings import Settings
-from checkrein.settings.sources import LARGEST_FILE, config_dir, content_hash, load, parse, state_dir, user_file
+from checkrein.settings.sources import (
+    LARGEST_FILE,
+    config_dir,
+    content_hash,
+    load,
+    parse,
+    state_dir,
+    user_file,
+)
 
 
 def write(project, text):
@@ -111,7 +119,12 @@ def test_an_acceptance_that_cannot_be_looked_up_is_a_fault(project):
 
 @pytest.mark.parametrize(
     ("text", "log_dir"),
-    [("audit.log_dir=logs", "logs"), ('audit.log_dir = "a b"', "a b"), ("audit.log_dir=", ""), ("audit.log_dir=''", "")],
+    [
+        ("audit.log_dir=logs", "logs"),
+        ('audit.log_dir = "a b"', "a b"),
+        ("audit.log_dir=", ""),
+        ("audit.log_dir=''", ""),
+    ],
 )
 def test_an_override_is_toml_or_a_bare_word(text, log_dir):
     assert load(overrides=[text]).settings.audit.log_dir == log_dir

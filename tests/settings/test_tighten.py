@@ -68,7 +68,11 @@ def test_allow_rules_are_ignored_and_the_others_kept_apart():
 @pytest.mark.parametrize("phase", ["planning", "building", "auditing"])
 def test_a_phase_keeps_every_denial_and_opens_nothing(phase):
     base = Settings().phases[phase]
-    wish = {"denied": [], "allowed": ["shell_exec", "git_remote", "_global", "package"], "trust_gated": ["network"]}
+    wish = {
+        "denied": [],
+        "allowed": ["shell_exec", "git_remote", "_global", "package"],
+        "trust_gated": ["network"],
+    }
     result = tightened({"phases": {phase: wish}}).settings.phases[phase]
     assert set(result.denied) >= set(base.denied)
     assert set(result.allowed) <= set(base.allowed)

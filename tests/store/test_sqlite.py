@@ -21,12 +21,18 @@ def test_the_folder_and_files_are_the_owner_s_alone():
     store.close()
 
 
+HOLDER = """
+import time
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+store = SqliteStore.open(state_dir())
+print("ok", flush=True)
+time.sleep(60)
+"""
+
+
 def test_one_process_writes_and_the_next_is_told_who():
-    holder = subprocess.Popen(
-        [sys.executable, "-c", "import time; from checkrein.store.sqlite import SqliteStore as S;"
-         "from checkrein.settings.sources import state_dir; s = S.open(state_dir()); print('ok', flush=True); time.sleep(60)"],
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE)
     assert holder.stdout.readline() == b"ok\n"
     try:
         with pytest.raises(StoreBusyError, match=str(holder.pid)):
@@ -122,16 +128,16 @@ def test_durable_work_is_synced_and_the_rest_is_not(monkeypatch):
 
 def test_a_full_disk_is_named_and_leaves_everything_as_it_was():
     store = SqliteStore.open(state_dir())
-    store.write(lambda tx: records.append(tx, (1, 1.0, "decided", "", "", "", "", "", "{}", "h")))
+    store.write(lambda tx: records.append(tx, (1, 1.0, "decided", "", "{}", "h")))
     pages = store.query("PRAGMA page_count")[0][0]
     store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
     big = "x" * 100_000
     for _ in range(3):
         with pytest.raises(StoreFullError, match="full"):
-            store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", "", "", "", "", big, "h")))
+            store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", big, "h")))
     assert records.head(store) == (1, "h")
     store._writer.execute("PRAGMA max_page_count = 1000000")
-    store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", "", "", "", "", big, "h2")))
+    store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", big, "h2")))
     assert records.head(store) == (2, "h2")
     store.close()
 

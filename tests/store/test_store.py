@@ -7,7 +7,7 @@ import pytest
 
 from checkrein.errors import NotFoundError, StoreError
 from checkrein.settings.sources import state_dir
-from checkrein.store import policies, records, rules, trust
+from checkrein.store import lookup, policies, records, rules, trust
 from checkrein.store.changes import change_number, change_numbers, set_number
 from checkrein.store.sqlite import SqliteStore
 
@@ -30,13 +30,12 @@ def store(request):
     made.close()
 
 
-def record(seq, kind="decided", entry="", **columns):
-    named = {"project": "", "session": "", "tool": "", "decision": ""} | columns
-    return (seq, float(seq), kind, entry, *named.values(), "{}", f"hash-{seq}")
+def record(seq, kind="decided", entry=""):
+    return (seq, float(seq), kind, entry, "{}", f"hash-{seq}")
 
 
-def append(store, *rows, domains=()):
-    store.write(lambda tx: [records.append(tx, row, domains) for row in rows])
+def append(store, *rows):
+    store.write(lambda tx: [records.append(tx, row) for row in rows])
 
 
 def test_what_was_written_is_read_by_everyone(store):
@@ -131,13 +130,14 @@ def test_a_closed_store_says_so(store):
 
 
 def test_the_ledger_is_append_only(store):
-    append(store, record(1), domains=("file_read",))
+    append(store, record(1))
+    store.write(lambda tx: lookup.file(tx, 1, [("e", ["tool:x"])]))
     store.write(lambda tx: records.add_checkpoint(tx, 1, "{}", "s"))
     for statement in (
-        "UPDATE record SET decision = 'auto_approved'",
+        "UPDATE record SET body = '{}'",
         "DELETE FROM record",
-        "UPDATE record_domain SET domain = 'x'",
-        "DELETE FROM record_domain",
+        "UPDATE lookup SET term = 'x'",
+        "DELETE FROM lookup",
         "UPDATE checkpoint SET body = 'x'",
         "DELETE FROM checkpoint",
     ):
@@ -146,9 +146,9 @@ def test_the_ledger_is_append_only(store):
     assert len(list(records.after(store, 0))) == 1
 
 
-def test_a_domain_belongs_to_a_record(store):
+def test_a_checkpoint_belongs_to_a_record(store):
     with pytest.raises(Exception, match="FOREIGN KEY"):
-        store.write(lambda tx: tx.execute("INSERT INTO record_domain VALUES ('x', 99)"))
+        store.write(lambda tx: records.add_checkpoint(tx, 99, "{}", "s"))
 
 
 def test_records_are_read_in_order_and_by_kind(store):
@@ -157,34 +157,37 @@ def test_records_are_read_in_order_and_by_kind(store):
     assert [row[0] for row in records.after(store, 4490, ("finished",))] == [4491, 4494, 4497]
 
 
-def test_records_are_found_by_what_a_person_remembers(store):
+def test_entries_are_found_by_what_a_person_remembers(store):
     append(
         store,
-        record(1, entry="aa1", project="/p", session="s1", tool="Bash", decision="blocked"),
-        domains=("network",),
+        record(1, entry="aa1"),
+        record(2, entry="aa2"),
+        record(3, entry="bb3"),
+        record(4, "finished", "aa1"),
     )
-    append(store, record(2, entry="aa2", project="/p", session="s2", tool="Read", decision="logged_only"))
-    append(
-        store,
-        record(3, entry="bb3", project="/q", session="s1", tool="Bash", decision="blocked"),
-        domains=("package", "network"),
-    )
-    append(store, record(4, kind="finished", entry="aa1", project="/p"))
+    cards = [
+        ("aa1", ["project:/p", "tool:Bash", "domain:network"]),
+        ("aa2", ["project:/p", "tool:Read", "domain:file_read"]),
+        ("bb3", ["project:/q", "tool:Bash", "domain:package", "domain:network"]),
+    ]
+    store.write(lambda tx: lookup.file(tx, 3, cards))
+    store.write(lambda tx: lookup.file(tx, 4, cards))
+    assert lookup.filed(store) == 4
 
-    def found(limit=10, before=None, **filters):
-        return [seq for seq, _ in records.find(store, filters, limit=limit, before=before)]
+    def found(*terms, low="", high="", limit=10):
+        return lookup.find(store, terms, low, high, limit)
 
-    assert found() == [3, 2, 1]
-    assert found(project="/p") == [2, 1]
-    assert found(session="s1", tool="Bash") == [3, 1]
-    assert found(decision="blocked", project="/q") == [3]
-    assert found(domain="network") == [3, 1]
-    assert found(domain="network", project="/p") == [1]
-    assert found(since=2.0) == [3, 2]
-    assert found(until=2.0) == [1]
-    assert found(entry="aa") == [2, 1]
-    assert found(limit=1) == [3]
-    assert found(before=3) == [2, 1]
+    assert found() == ["bb3", "aa2", "aa1"]
+    assert found("project:/p") == ["aa2", "aa1"]
+    assert found("domain:network") == ["bb3", "aa1"]
+    assert found("domain:network", "project:/p") == ["aa1"]
+    assert found("tool:Bash", "domain:network", "project:/q") == ["bb3"]
+    assert found("tool:nothing") == []
+    assert found(low="aa2") == ["bb3", "aa2"]
+    assert found("project:/p", high="aa2") == ["aa1"]
+    assert found(limit=1) == ["bb3"]
+    assert lookup.is_filed(store, "aa1", ["tool:Bash", "project:/p"])
+    assert not lookup.is_filed(store, "aa1", ["tool:Read"])
     assert [row[0] for row in records.of_entries(store, ["aa1"])] == [1, 4]
     assert records.of_entries(store, []) == []
     assert records.of_entries(store, [""]) == []
@@ -194,7 +197,7 @@ def test_rules_keep_their_times_and_order(store):
     store.write(lambda tx: rules.add_rule(tx, "a", {"action": "ask", "tool": "x", "uses": 2}, 1.0))
     store.write(lambda tx: rules.add_rule(tx, "b", {"action": "deny", "tool": "y"}, 2.0))
     store.write(lambda tx: rules.update_rule(tx, "a", {"action": "deny", "tool": "x"}, 3.0))
-    first, second = rules.all_rules(store)
+    first, _ = rules.all_rules(store)
     assert (first.id, first.body, first.uses) == ("a", {"action": "deny", "tool": "x"}, None)
     assert (first.created_at, first.updated_at) == (1.0, 3.0)
     store.write(lambda tx: rules.reorder_rules(tx, ["b", "a"]))

@@ -129,7 +129,8 @@ class Day:
         forged = Path(shutil.copytree(state, state.with_name("forged")))
         with sqlite3.connect(forged / FILE) as database:
             database.executescript(
-                "DROP TRIGGER record_no_update; UPDATE record SET decision = 'auto_approved' WHERE seq = 14"
+                "DROP TRIGGER record_no_update;"
+                "UPDATE record SET body = replace(body, 'blocked', 'logged_only') WHERE body LIKE '%git push%'"
             )
         database.close()
         self.verified("a copy where someone turned one refusal into an approval", forged)

@@ -16,10 +16,10 @@ from checkrein.classify import classify
 from checkrein.cli.opening import json_option, project_option, project_path, reading
 from checkrein.cli.terminal import say_json, show_verdict
 from checkrein.errors import InputError
-from checkrein.whatif import as_json as verdict_json
-from checkrein.whatif import explain_line
 from checkrein.policies import Policies
 from checkrein.policy import decide
+from checkrein.whatif import as_json as verdict_json
+from checkrein.whatif import explain_line
 
 
 @click.command()

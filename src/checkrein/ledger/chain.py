@@ -21,10 +21,6 @@ class Link(msgspec.Struct, frozen=True):
     at: float
     kind: str
     entry: str
-    project: str
-    session: str
-    tool: str
-    decision: str
     body: str
     hash: str
 
@@ -62,7 +58,4 @@ def first_break(links: Iterable[Link], *, seq: int = 0, previous: str = GENESIS)
 def _changed_column(link: Link) -> str:
     """The column that no longer says what the sealed body says, if any."""
     body = _decode(link.body)
-    data = body["data"]
-    sealed = {name: body[name] for name in ("seq", "at", "kind", "entry")}
-    sealed |= {name: data.get(name, "") for name in ("project", "session", "tool", "decision")}
-    return next((name for name, value in sealed.items() if getattr(link, name) != value), "")
+    return next((name for name in ("seq", "at", "kind", "entry") if getattr(link, name) != body[name]), "")

@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 
 from checkrein.store import Row
+from checkrein.store.records import COLUMNS
 
+_BODY = COLUMNS.split(", ").index("body")
 # What the old words for an outcome say about ours.
 _OUTCOME = {"success": "success", "failure": "failure", "unknown": "pending"}
 _NEGATIVE_ANSWERS = ("denied", "expired", "cancelled")
@@ -68,11 +70,17 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def body_of_row(row: Row) -> dict[str, Any]:
+    """What a stored record says."""
+    body: dict[str, Any] = msgspec.json.decode(row[_BODY])
+    return body
+
+
 def fold(rows: Iterable[Row]) -> list[Entry]:
     """Entries from records in order, each record laid over the entry it belongs to."""
     entries: dict[str, Entry] = {}
     for row in rows:
-        body = msgspec.json.decode(row[8])
+        body = body_of_row(row)
         kind, data, at, seq = body["kind"], body["data"], body["at"], body["seq"]
         if kind == "decided":
             entries[body["entry"]] = _decided(body["entry"], data, at, seq)

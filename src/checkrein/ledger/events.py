@@ -40,7 +40,7 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "decision": verdict.decision,
         "stage": verdict.stage,
         "rule": verdict.rule,
-        "reasons": [redactor.text(line) for line in lines(verdict.reasons)],
+        "reasons": _masked(lines(verdict.reasons), redactor),
         "remedy": verdict.remedy,
     }
 
@@ -59,6 +59,12 @@ def finished(
         "trust": trust,
         "latency_ms": round(max(0.0, now - begun) * 1000, 3),
     }
+
+
+def _masked(texts: list[str], redactor: Redactor) -> list[str]:
+    """Reasons quote what the agent wrote. One look at all is enough where there is nothing to mask."""
+    whole = "\n".join(texts)
+    return texts if redactor.text(whole) == whole else [redactor.text(text) for text in texts]
 
 
 def lines(reasons: tuple[Reason, ...]) -> list[str]:

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from checkrein.errors import InputError, NotFoundError
-from checkrein.ledger.entries import Entry, fold
-from checkrein.store import Reader, records
+from checkrein.ledger.entries import Entry, body_of_row, fold
+from checkrein.ledger.record import first_id
+from checkrein.ledger.terms import REMEMBERED, term, terms_of
+from checkrein.store import Reader, lookup, records
 
 _PAGE = 200
 
@@ -26,32 +28,49 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     decision: str | None = None
     domain: str | None = None
 
-    def given(self) -> dict[str, Any]:
-        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+    def terms(self) -> list[str]:
+        given = ((name, getattr(self, name)) for name in REMEMBERED)
+        return [term(name, value) for name, value in given if value is not None]
 
 
 def entries(reader: Reader, wanted: Filter, limit: int | None = None) -> Iterator[Entry]:
     """Matching entries, newest first, read page by page."""
-    left, before = limit, None
+    low = first_id(wanted.since) if wanted.since is not None else ""
+    before = first_id(wanted.until) if wanted.until is not None else ""
+    left = limit
     while left is None or left > 0:
-        page = records.find(reader, wanted.given(), limit=min(_PAGE, left or _PAGE), before=before)
+        page = _page(reader, wanted.terms(), low, before, _PAGE if left is None else min(_PAGE, left))
+        folded = {entry.id: entry for entry in fold(records.of_entries(reader, page))}
+        yield from (folded[each] for each in page if each in folded)
         if not page:
             return
-        folded = {entry.id: entry for entry in fold(records.of_entries(reader, [each[1] for each in page]))}
-        yield from (folded[each[1]] for each in page if each[1] in folded)
-        before = page[-1][0]
+        before = page[-1]
         left = None if left is None else left - len(page)
+
+
+def _page(reader: Reader, terms: list[str], low: str, before: str, limit: int) -> list[str]:
+    """The newest ids that fit: those filed under the terms, and the few recorded since the last filing."""
+    recent = records.after(reader, lookup.filed(reader), ("decided",)) if terms else ()
+    fitting = {
+        row[3]
+        for row in recent
+        if low <= row[3]
+        and (not before or row[3] < before)
+        and set(terms) <= set(terms_of(body_of_row(row)["data"]))
+    }
+    filed = lookup.find(reader, terms, low, before, limit)
+    return sorted(fitting.union(filed), reverse=True)[:limit]
 
 
 def entry(reader: Reader, start: str) -> tuple[Entry, list[dict[str, Any]]]:
     """The one entry whose id begins with `start`, and its records."""
-    found = records.find(reader, {"entry": start}, limit=2)
-    if not found or not start:
+    found = lookup.find(reader, (), start, f"{start}\U0010ffff", 2) if start else []
+    if not found:
         raise NotFoundError(f"There is no call {start!r}.", remedy="See `checkrein audit list`.")
-    if len(found) > 1 and found[0][1] != start and found[1][1] != start:
+    if len(found) > 1 and start not in found:
         raise InputError(f"More than one call begins with {start!r}.", remedy="Give more of its id.")
-    rows = records.of_entries(reader, [start if start in (found[0][1], found[-1][1]) else found[0][1]])
-    return fold(rows)[0], [msgspec.json.decode(row[8]) for row in rows]
+    rows = records.of_entries(reader, [start if start in found else found[0]])
+    return fold(rows)[0], [body_of_row(row) for row in rows]
 
 
 def stats(reader: Reader, wanted: Filter) -> dict[str, Any]:

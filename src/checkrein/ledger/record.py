@@ -4,25 +4,54 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from checkrein.errors import CheckreinError, LedgerError
 from checkrein.ledger.chain import GENESIS, Break, Link, body_of, first_break, seal
 from checkrein.ledger.checkpoints import Checkpoint, Signer
-from checkrein.store import Reader, Store, Transaction, records
+from checkrein.ledger.terms import terms_of
+from checkrein.store import Reader, Store, Transaction, lookup, records
 
 CHECKPOINT_EVERY = 1000
-_HEAD = "ledger.head"
+_HEAD, _CARDS, _FILED = "ledger.head", "ledger.cards", "ledger.filed"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_SHIFTS = tuple(range(75, -1, -5))
+FILE_EVERY = 32
 _SET_ASIDE = "Run `checkrein audit verify`; to go on, move the store aside and keep it as evidence."
 
 
-def new_id(now: float) -> str:
-    """A short id that sorts by time: milliseconds, then 35 bits of chance."""
-    number = (int(now * 1000) << 35) | secrets.randbits(35)
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5))
+class Ids:
+    """Short ids that sort by time: milliseconds, then chance; within a millisecond each is above the last."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def new(self, now: float) -> str:
+        moment = int(now * 1000)
+        with self._lock:
+            if moment == self._last >> 35:
+                self._last += 1 + secrets.randbits(16)
+            else:
+                self._last = (moment << 35) | secrets.randbits(34)
+            return _spelled(self._last)
+
+
+new_id = Ids().new
+
+
+def first_id(now: float) -> str:
+    """The id no call of this moment or later comes before."""
+    return _spelled(max(0, int(now * 1000)) << 35)
+
+
+def _spelled(number: int) -> str:
+    return "".join([_ALPHABET[(number >> shift) & 31] for shift in _SHIFTS])
 
 
 class Ledger:
@@ -32,29 +61,41 @@ class Ledger:
         self.store, self.signer, self.clock = store, signer, clock
         self.broken = ""
         self._signed = 0
+        self._last: tuple[int, str] | None = None
+        self._unfiled: list[tuple[str, Sequence[str]]] = []
+        self._filing = False
 
     def append(
-        self,
-        tx: Transaction,
-        kind: str,
-        data: dict[str, Any],
-        *,
-        entry: str = "",
-        domains: Sequence[str] = (),
+        self, tx: Transaction, kind: str, data: dict[str, Any], *, entry: str = "", terms: Sequence[str] = ()
     ) -> int:
-        """One event, sealed to what came before it; its number."""
+        """One event, sealed to what came before it; its number. A decision is found by its `terms`."""
         if self.broken:
             raise LedgerError(f"The record does not verify: {self.broken}.", remedy=_SET_ASIDE)
         seq, previous = self._head(tx)
         seq, at = seq + 1, self.clock()
         body = body_of(seq, at, kind, entry, data)
         sealed = seal(previous, body)
-        indexed = [data.get(name, "") for name in ("project", "session", "tool", "decision")]
-        records.append(tx, (seq, at, kind, entry, *indexed, body, sealed), domains)
+        records.append(tx, (seq, at, kind, entry, body, sealed))
+        if _HEAD not in tx.scratch:
+            tx.after(lambda: self._committed(tx))
         tx.scratch[_HEAD] = (seq, sealed)
+        if terms:
+            tx.scratch.setdefault(_CARDS, []).append((entry, terms))
+        if len(self._unfiled) >= FILE_EVERY and not self._filing:
+            self._filing = True
+            tx.after(lambda: self._later(self.file))
         if seq - self._signed == CHECKPOINT_EVERY:
-            tx.after(self._ask_for_checkpoint)
+            # Durable and on its own: a signed head must be on the disk before its copy is.
+            tx.after(lambda: self._later(self.checkpoint, durable=True))
         return seq
+
+    def file(self, tx: Transaction) -> None:
+        """Put what was recorded earlier into the card index: in bulk, so that no verdict waits for it."""
+        self._filing = False
+        if self._unfiled and self._last and _FILED not in tx.scratch:
+            tx.scratch[_FILED] = count = len(self._unfiled)
+            lookup.file(tx, self._last[0], self._unfiled)
+            tx.after(lambda: self._unfiled.__delitem__(slice(count)))
 
     def checkpoint(self, tx: Transaction) -> Checkpoint | None:
         """Sign the head, unless there is nothing new to sign or what is there does not verify."""
@@ -67,8 +108,15 @@ class Ledger:
         tx.after(lambda: self._kept(seq, made))
         return made
 
-    def check_recent(self, reader: Reader) -> None:
-        """The bounded start-up check: every record since the last checkpoint still follows from it."""
+    def open(self, reader: Reader) -> None:
+        """Pick up where the record ends: what is not filed yet, and the bounded start-up check."""
+        self._last = records.head(reader)
+        unfiled = records.after(reader, lookup.filed(reader), ("decided",))
+        self._unfiled = [(row[3], terms_of(msgspec.json.decode(row[4])["data"])) for row in unfiled]
+        self._check_recent(reader)
+
+    def _check_recent(self, reader: Reader) -> None:
+        """Every record since the last checkpoint still follows from it."""
         last = records.last_checkpoint(reader)
         seq, previous = 0, GENESIS
         if last is not None:
@@ -79,15 +127,19 @@ class Ledger:
         if isinstance(result, Break):
             self.broken = result.reason
 
-    def _ask_for_checkpoint(self) -> None:
-        # Durable and on its own: a signed head must be on the disk before its copy is.
+    def _later(self, work: Callable[[Transaction], Any], *, durable: bool = False) -> None:
+        """In a group of its own, when the store is free; a store that is closing does without."""
         with contextlib.suppress(CheckreinError):
-            self.store.submit(self.checkpoint, durable=True)
+            self.store.submit(work, durable=durable)
 
     def _kept(self, seq: int, made: Checkpoint) -> None:
         self._signed = seq
         self.signer.keep(made)
 
-    @staticmethod
-    def _head(tx: Transaction) -> tuple[int, str]:
-        return tx.scratch.get(_HEAD) or records.head(tx) or (0, GENESIS)
+    def _committed(self, tx: Transaction) -> None:
+        self._last = tx.scratch[_HEAD]
+        self._unfiled += tx.scratch.get(_CARDS, ())
+
+    def _head(self, tx: Transaction) -> tuple[int, str]:
+        """Where the chain ends: in this group, as last committed, or (the first time) as stored."""
+        return tx.scratch.get(_HEAD) or self._last or records.head(tx) or (0, GENESIS)

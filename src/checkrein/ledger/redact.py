@@ -1,4 +1,4 @@
-"""Masks secrets in everything the ledger is about to store; `record` calls it before anything is written.
+"""Masks secrets in everything the ledger is about to store; `events` calls it before anything is written.
 
 Only the secret goes, never the words around it: an auditor must still see what ran. Pure and linear-time.
 """
@@ -6,7 +6,7 @@ Only the secret goes, never the words around it: an auditor must still see what 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ _LOOK = 256
 
 
 class Masking(msgspec.Struct, frozen=True):
-    """The user's additions: key names in any spelling, and RE2 patterns (group 1 if there is one, else all)."""
+    """The user's additions: key names in any spelling, RE2 patterns (group 1 if there is one, else all)."""
 
     keys: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -35,69 +35,69 @@ _SHAPE = re.compile(
       | (?<![_-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]+)* | hf_[A-Za-z0-9]{30,} | npm_[A-Za-z0-9]{36,}
       | key-[0-9a-f]{32} | dapi[0-9a-f]{32}(?:-\d)? | dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{32,}
       | hv[sbr]\.[\w-]{20,} | ya29\.[\w-]{20,} | 1//0[\w-]{30,} | r8_[A-Za-z0-9]{37,} | gsk_[A-Za-z0-9]{40,}
-      | xai-[A-Za-z0-9]{40,} | [0-9a-f]{32}-us\d{1,2}\b | EAAA[\w-]{56,}
-      | LTAI[A-Za-z0-9]{20,} | pat[A-Za-z0-9]{14}\.[0-9a-f]{64} | secret_[A-Za-z0-9]{40,} )
-    | (?<!\d)\d{8,10}:AA[\w-]{32,} | gh[pousr]_[A-Za-z0-9]{30,} | github_pat_\w{22,} | gl(?:pat|dt|rt|cbt|ptt|soat)-[\w.-]{16,}
+      | xai-[A-Za-z0-9]{40,} | [0-9a-f]{32}-us\d{1,2}\b | EAAA[\w-]{56,} | LTAI[A-Za-z0-9]{20,}
+      | pat[A-Za-z0-9]{14}\.[0-9a-f]{64} | secret_[A-Za-z0-9]{40,} )
+    | gh[pousr]_[A-Za-z0-9]{30,} | github_pat_\w{22,} | gl(?:pat|dt|rt|cbt|ptt|soat)-[\w.-]{16,}
     | xox[a-z](?:\.xox[a-z])?-[\w-]{10,} | xapp-\d-[\w-]{10,} | [sr]k_(?:live|test)_[A-Za-z0-9]{10,}
     | whsec_[\w+/=-]{20,} | AIza[\w-]{30,} | GOCSPX-[\w-]{20,} | pypi-AgE[\w-]{16,} | rubygems_[0-9a-f]{48}
     | dckr_[po]at_[\w-]{20,} | do[opr]_v1_[0-9a-f]{40,} | lin_(?:api|oauth)_[A-Za-z0-9]{30,}
     | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32} | sq0[a-z]{3}-[\w-]{20,} | AGE-SECRET-KEY-1[A-Z0-9]{50,}
-    | NRAK-[A-Z0-9]{20,} | PMAK-[0-9a-f-]{50,} | gl(?:sa|c)_[\w+/=]{32,} | ntn_[A-Za-z0-9]{40,} | figd_[\w-]{30,}
-    | ATATT3[\w=-]{20,} | HRKU-[\w-]{30,} | pul-[0-9a-f]{40} | sbp_[0-9a-f]{40} | sb_secret_[\w-]{20,}
-    | pplx-[A-Za-z0-9]{40,} | tvly-[\w-]{20,} | lsv2_[ps][tk]_[0-9a-f_]{32,} | CFPAT-[\w-]{40,}
-    | sntry[su]_[\w+/=-]{40,} | pscale_(?:tkn|pw|oauth)_[\w.-]{30,} | nfp_[A-Za-z0-9]{36,}
-    | FlyV1\ [\w,+/=]{20,} | [\w.~-]{3}8Q~[\w.~-]{31,} | dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{40,}
-    | [A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,} | \$2[abxy]\$\d\d\$[./\w]{53}
-    | \$(?:[156y]|argon2\w+)\$[^\s:$]+\$(?:[^\s:$]+\$)*[./\w+]{20,}
-    | (?<=hooks\.slack\.com/services/)[\w/]{20,} | (?<=slack\.com/workflows/)[\w/]{20,}
-    | (?<=/api/webhooks/)\d+/[\w-]{20,}"""
+    | NRAK-[A-Z0-9]{20,} | PMAK-[0-9a-f-]{50,} | gl(?:sa|c)_[\w+/=]{32,} | ntn_[A-Za-z0-9]{40,}
+    | figd_[\w-]{30,} | ATATT3[\w=-]{20,} | HRKU-[\w-]{30,} | pul-[0-9a-f]{40} | sbp_[0-9a-f]{40}
+    | sb_secret_[\w-]{20,} | pplx-[A-Za-z0-9]{40,} | tvly-[\w-]{20,} | lsv2_[ps][tk]_[0-9a-f_]{32,}
+    | CFPAT-[\w-]{40,} | sntry[su]_[\w+/=-]{40,} | pscale_(?:tkn|pw|oauth)_[\w.-]{30,}
+    | nfp_[A-Za-z0-9]{36,} | FlyV1\ [\w,+/=]{20,} | dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{40,}
+    | [\w.~-]{3}8Q~[\w.~-]{31,} | [A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,} | (?<!\d)\d{8,10}:AA[\w-]{32,}
+    | \$2[abxy]\$\d\d\$[./\w]{53} | \$(?:[156y]|argon2\w+)\$[^\s:$]+\$(?:[^\s:$]+\$)*[./\w+]{20,}
+    | (?<=hooks\.slack\.com/services/)[\w/]{20,} | (?<=/api/webhooks/)\d+/[\w-]{20,}"""
 )
 _SHAPE_HINTS = tuple(
-    "akia asia abia acca sg. sk- eyj hf_ npm_ key- dapi dp. hvs. hvb. hvr. ya29. 1//0 r8_ gsk_ xai- :aa -us eaaa"
-    " ltai pat secret_ ghp_ gho_ ghu_ ghs_ ghr_ gldt- glrt- glcbt- glptt- glsoat- xox xapp- k_live_ k_test_ whsec_"
-    " aiza gocspx- pypi-age rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_ glc_ ntn_ figd_ atatt3"
-    " hrku- pul- sbp_ sb_secret_ pplx- tvly- lsv2_ cfpat- sntry pscale_ nfp_ flyv1 8q~ dt0c01 .atlasv1. $2 $1$ $5$"
-    " $6$ $y$ $argon2 slack.com /webhooks/".split()
+    "akia asia abia acca sg. sk- eyj hf_ npm_ key- dapi dp. hvs. hvb. hvr. ya29. 1//0 r8_ gsk_ xai- :aa -us"
+    " eaaa ltai pat secret_ ghp_ gho_ ghu_ ghs_ ghr_ gldt- glrt- glcbt- glptt- glsoat- xox xapp- k_live_ k_test_"
+    " whsec_ aiza gocspx- pypi-age rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_ glc_ ntn_"
+    " figd_ atatt3 hrku- pul- sbp_ sb_secret_ pplx- tvly- lsv2_ cfpat- sntry pscale_ nfp_ flyv1 8q~ dt0c01"
+    " .atlasv1. $2 $1$ $5$ $6$ $y$ $argon2 slack.com /webhooks/".split()
 )
 # Discord and Twilio have no prefix to look for and are always tried; the first letter keeps that cheap.
 _BARE_SHAPE = re.compile(
-    r"[MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}|S(?<![\w-].)K[0-9a-f]{32}\b", re.ASCII
+    r"(?a)[MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}|S(?<![\w-].)K[0-9a-f]{32}\b"
 )
 _PEM = re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)((?:(?!-----)[\s\S])*+)")
+_PEM_BODY = re.compile(r"[A-Za-z0-9+/]{16}")
 _PEM_CUT_OFF = re.compile(r"(?:(?:\\+[nr]|[\s\"'+,>|*#])*+[A-Za-z0-9+/=]{16,}+)++")
 
 # Names whose value is a secret, as lower-case words joined by `_` ("X-ApiKey2" is read as "x_api_key").
 _NOUN = re.compile(
     r"""(?x) (?:(?P<before>[a-z0-9]+)_)? (?P<glued>[a-z0-9]*?) (?:
       pass_?(?:word|wd|phrase|code)s? | secrets? | token | (?:access|auth|bearer|id|refresh|session)_?tokens
-    | authorization | bearer | cookies? | credentials? | secret_?key_?base | access_?key_?id | (?:store|key)_?pass
-    | (?:access|account|admin|anthropic|api|app|auth|client|crypto|decryption|deploy|encryption|functions?|hmac|jwt
-        |license|master|openai|private|role|secret|sendgrid|service|session|shared|signing|stripe|subscription
-        |supabase|webhook)_?keys?
+    | authorization | bearer | cookies? | credentials? | secret_?key_?base | access_?key_?id
+    | (?:access|account|admin|anthropic|api|app|auth|azure_?storage|client|crypto|decryption|deploy|encryption
+        |functions?|hmac|jwt|license|master|openai|private|role|secret|sendgrid|service|session|shared|signing
+        |stripe|subscription|supabase|webhook)_?keys?
     | auth(?:orization)?_?code | code_?verifier | (?:seed|recovery)_?phrase | jsessionid | phpsessid
-    | docker_?config_?json | (?<![a-z0-9])(?:pwd|creds?) | (?<=_)(?:pass|pw) )$"""
+    | docker_?config_?json | (?:ssh|store|key)_?pass | (?<![a-z0-9])(?:pwd|creds?) | (?<=_)(?:pass|pw) )$"""
 )
 # Names that hold a secret only where the value looks like one; the second, only in the query of an address.
 _PERHAPS = re.compile(r"(?:^|_)(?:pass|pw|auth)$")
 _PERHAPS_IN_QUERY = re.compile(r"(?:^|_)(?:code|key|sid|sig|signature)$")
 _NAME_HINTS = tuple(
-    "pass pw secret token auth cookie cred key bearer phrase sess sig code verifier config sid".split()
+    "pass pw secret token auth cookie cred key bearer phrase sess sig code config sid".split()
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _TAIL = frozenset(
-    "value string str text plaintext plain raw data literal binary base64 encoded confirmation confirm again prod"
-    " production dev development staging live sandbox local default backup old new current primary secondary".split()
+    "value string str text plaintext plain raw data literal binary base64 encoded confirmation confirm again"
+    " prod production dev development staging live sandbox local default backup old new current primary".split()
 )
 # `next_page_token` is a cursor, `has_password` a fact, `eos_token` a word of a vocabulary.
 _HARMLESS_BEFORE = frozenset(
-    "page next prev previous continuation continue cursor pagination paging sync starting max min num number total"
-    " special eos bos pad unk sep cls mask stop start end has is no with without ask prompt require requires"
-    " required use allow skip disable enable show hide print forgot generate design".split()
+    "page next prev previous continuation continue cursor pagination paging sync starting max min num number"
+    " total special eos bos pad unk sep cls mask stop start end has is no with without ask prompt require"
+    " requires required use allow skip disable enable show hide print forgot generate design".split()
 )
 _HARMLESS_INSIDE = frozenset(
-    "type title description format name username user login email host hostname port domain path url uri scope"
-    " scopes expires expiry expires_at expires_in created_at kind provider region realm issuer required minlength"
-    " maxlength".split()
+    "type title description format name username user login email host hostname port domain path url uri"
+    " scope scopes expires expiry expires_at expires_in created_at kind provider region realm issuer required"
+    " minlength maxlength".split()
 )
 
 # Values that are no secret, whatever their name: words, references, templates, patterns, paths, addresses.
@@ -106,15 +106,15 @@ _PLAIN = re.compile(
       (?:none|null|nil|undefined|true|false|yes|no|on|off|str|strings?|bytes|bytearray|int|integer|float|number
         |bool|boolean|any|object|text|char|varchar|unknown|never|void|required|optional|missing|invalid|expired
         |empty|unset|disabled|enabled|prompt|stdin|inherit|include|omit|same-origin|read|write|redacted|masked
-        |hidden|n/a|todo|tbd|files|sensitive|failed|passed|ok|oauth2?)[?!]?
-    | \d{1,3} | [*•·]+/? | x{3,} | (?:bearer|basic|token)\ + | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
+        |hidden|n/a|todo|tbd|files|sensitive|failed|passed|ok|oauth2?)[?!]? | (?:bearer|basic|token)\ +
+    | \d{1,3} | [*•·]+/? | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
     | (?:\$[a-z_]\w*+ | \$\{[^{}\n]*\} | \$?\{\{[^{}\n]*\}\} | [\#$]?\{[\w.()\[\]'":!]*\} | %\w*% | %[sdrv]
         | [:/@.\-\ "'])++
     | \$[\d@*\#?$!] | [$@]\(.* | `.* | \$env:\w+ | (?:env|file|fd|op|vault|arn|ssm):\S* | [:@][a-z_]+ | \?
-    | (?:id|type|src|source|name)=\S* | (?-i:[A-Z0-9]+_[A-Z0-9_]+=\w\S*) | [\w-]+:(?:latest|\d{1,3}) | projects/\S+ | ssh-\w+\ .*
-    | (?:\.[*+]|\[\^|\\[swd]).* | (?:~|\.\.?)/\S* | /[a-z_.]{2,12}(?:/[\w.@+-]+)*/? | /(?:Users|Library)/.*
-    | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json|txt|ya?ml|env|crt|cer|p12|pfx|toml|ini
-        |jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)"""
+    | (?:id|type|src|source|name)=\S* | (?-i:[A-Z0-9]+_[A-Z0-9_]+=\w\S*) | [\w-]+:(?:latest|\d{1,3})
+    | projects/\S+ | ssh-\w+\ .* | (?:\.[*+]|\[\^|\\[swd]).* | (?:~|\.\.?)/\S* | /(?:Users|Library)/.*
+    | /[a-z_.]{2,12}(?:/[\w.@+-]+)*/? | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json|txt
+        |ya?ml|env|crt|cer|p12|pfx|toml|ini|jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)"""
 )
 _RANDOM = re.compile(r"(?=\S*[A-Za-z])(?=\S*[0-9!@#$%^&*])\S{6}")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|ssws|aws4-hmac-sha256)[ \t]+(?=\S)")
@@ -125,35 +125,38 @@ _COOKIE_PAIR = re.compile(
 
 # A name, what stands between it and its value, and the ways a value may be written.
 _HEAD = re.compile(
-    r"""(?x) (?<![\w.-]) (?:
-      (?P<flag>--?[A-Za-z][\w.-]*+) (?: (?:[ \t]|\\\n)+ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["']) )
+    r"""(?xa) (?<![\w.-]) (?:
+      (?P<flag>--?[A-Za-z][\w.-]*+)
+      (?: (?:[ \t]|\\\n)+ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["'][^-]) )
     | (?P<name>(?:(?i:access|account|api|auth|encryption|license|private|secret|session)[ ])?[\w.-]++)
-      (?P<close>\\{0,7}["'`]?(?:\[\d*\]|\])?) (?P<left>[ \t]*)
-      (?P<sign>[?+|:]{0,2}=(?![=>~]) | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</)) (?P<right>[ \t]*) )""",
-    re.ASCII,
+      (?P<close>\\{0,7}["'`]?(?:\[\d*\]|\])?) (?P<left>(?:[ ]is)?[ \t]*) (?P<sign>[?+|:]{0,2}=(?![=>~])
+        | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["'])) (?P<right>[ \t]*) )"""
 )
 _TYPED = re.compile(
-    r"&?[A-Za-z_][\w.]*+(?:[\[<][\w.,| \t\[\]]{0,60}[\]>])?(?:[ \t]*\|[ \t]*\w++)*+[ \t]*=[ \t]*(?=[fbru]?[\"'])"
+    r"&?[A-Za-z_][\w.]*+(?:[\[<][\w.,| \t\[\]]{0,60}[\]>])?(?:[ \t]*\|[ \t]*\w++)*+[ \t]*=[ \t]*(?=[bru]?[\"'])"
 )
 _BLOCK = re.compile(r"[|>][+-]?[ \t]*\n[ \t]+")
 _KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,][ \t]*|:\d+[:-][ \t]*)\Z""")
 _OPEN = re.compile(r"""(?:[fbruFBRU]{1,2}(?=["'])|[$@&](?=["']))?(\\{0,7})(\"""|'''|["'`])""")
 _GLUED_ON = re.compile(r"""(?:[\w./+=@%-]|\\'|"[^"\s]*"|'[^'\s]*')++""")
+_RUNS = re.compile(r"\$\(|`")
+_TEMPLATE = r"\[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\}"
 _SHELL_WORD = re.compile(
-    r"""(?xm) (?: \[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\} | [^\s"'`;|&<>(){}\[\],\\$] | \$(?![({]) | \\(?![nrt"'`\s]) | \\[ ]
-    | (?!,[\w.-]+=)[(){}\[\],](?=[\w!@\#%^*+/=~-]) | [;|&](?=[0-9A-Z!@\#%^*?][^\s=;|&<>]*$) )++"""
+    rf"""(?xm) (?: {_TEMPLATE} | [^\s"'`;|&<>(){{}}\[\],\\$] | \$(?![({{]) | \\(?![nrt"'`\s]) | \\[ ]
+    | (?!,[\w.-]+=)[(){{}}\[\],](?=[\w!@\#%^*+/=~-]) | [;|&](?=[0-9A-Z!@\#%^*?][^\s=;|&<>]*$) )++"""
 )
 _LINE_WORD = re.compile(
-    r"""(?x) (?: \[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\} | [^\s"'`\\,;(){}\[\]$] | \$(?!\{) | \\(?![nrt"'`\s]) | [,;(){}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
+    rf"""(?x) (?: {_TEMPLATE} | [^\s"'`\\,;(){{}}\[\]$] | \$(?!\{{) | \\(?![nrt"'`\s])
+    | [,;(){{}}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
 )
 _QUERY_WORD = re.compile(r"""[^\s"'`&#<>\\;]++""")
 _REST_OF_LINE = re.compile(r"""[^\n\r"'`\\]*[^\s"'`\\]""")
-# What follows the sign is code, not a literal.
+# What follows the sign is an expression, a type or a sentence, not a literal.
 _CODE = re.compile(
     r"""(?xm)
       (?:await|new|yield|not|typeof|lambda|function|async|if|match|case|class|def|return|func|fn)\b(?=[ \t(])
     | [A-Za-z_$][\w$]*+(?:(?:\?\.|\.|::|->)[\w$]++)*+[!?]?[(\[<](?:[^\n]{0,120}?[)\]>]|[ \t]*$)
-    | (?=[\w$?:>-]*\.|\w+(?:::|->))\.?[A-Za-z_$]++(?:(?:\?\.|\.|::|->)[A-Za-z_$]++)*+[!?]?(?=[\s,;)}\]]|$)
+    | (?=[\w$]*(?:\?\.|\.|::|->))[A-Za-z_$]*+(?:(?:\?\.|\.|::|->)[A-Za-z_$]++)++[!?]?(?=[\s,;)}\]]|$)
     | [\w$.]++[ \t]+(?:[-+*/%|&?<>=]+|or|and|if|else|in|is|as|instanceof)(?=[ \t])
     | (?!\{[A-Z\d]{3,12}\}\S)[(\[{<&|] | !\w+[ \t]"""
 )
@@ -164,104 +167,94 @@ _VARIABLE = re.compile(r"[A-Za-z_$]+(?=[ \t]*[,;)}])")
 _SHORT_VARIABLE = re.compile(r"(?:value|val|v|key|k|data|raw|tok|t|pw|p|s|x|text|input|result)\b")
 _PROSE = re.compile(r"[A-Za-z][A-Za-z'’]*[,.:;]?[ \t]+[A-Za-z(]")
 _ABOUT_A_FLAG = frozenset(
-    "is or and flag flags option options to for must argument in not was if when as from requires via instead does"
-    " can will should are has the".split()
+    "is or and flag flags option options to for must argument in not was if when as from requires via instead"
+    " does can will should are has the".split()
 )
 
-# Programs, what their arguments must start with, and where the secret stands; `{word}` is one argument.
-_ARGUMENT = r"""(?P<secret>"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'|(?!-)(?:[^\s"'`|;&<>()$]|\$(?!\())+)"""
-_PROGRAMS: tuple[tuple[str, str, str], ...] = (
-    (
-        "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlsh mariadb mariadb-dump mycli",
-        "",
-        r"\s-p{word}",
-    ),
-    ("sshpass", "", r"^(?:\s+-[ev]\S*)*\s+-p\s*{word}"),
-    ("docker podman nerdctl buildah skopeo helm az oc", r"\s+(?:\w+\s+)?login\b", r"\s-p\s*{word}"),
-    (
-        "mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh twine useradd",
-        "",
-        r"\s-p\s+{word}",
-    ),
-    ("redis-cli", "", r"\s-a\s+{word}"),
-    ("unzip zip sqlcmd bcp mosquitto_pub mosquitto_sub", "", r"\s-P\s*{word}"),
-    ("7z 7za 7zr 7zz rar unrar", "", r"\s-h?p{word}"),
-    ("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami", "", r"\s-w\s+{word}"),
-    ("smbclient rpcclient", "", r"\s(?:-U|--user)[\s=]*[\"']?[^\s%\"']+%(?P<secret>[^\s\"']+)"),
-    ("curl", "", r"\s(?:-u|-U|--user|--proxy-user)[\s=]*([\"'])?[^\s:\"']+:(?P<secret>(?(1)[^\"'\n]+|[^\s\"']+))"),
-    ("curl", "", r"\s-b\s*[\"']?[^\s=;\"']+=(?P<secret>[^\"'\n\s;]+(?:;[^\"'\n]+)?)"),
-    ("http https xh", "", r"\s(?:-a|--auth)[\s=]*[\"']?[^\s:\"']+:(?P<secret>[^\s\"']+)"),
-    ("openssl", "", r"\bpass:{word}"),
-    ("openssl", r"\s+passwd", r"\s-(?:1|5|6|apr1)\s+{word}"),
-    ("security", r"\s+add-\w+-password|\s+unlock", r"\s-[wp]\s+{word}"),
-    ("gh", r"\s+secret\s+set", r"\s(?:-b|--body)[\s=]+{word}"),
-    ("fly flyctl doppler supabase heroku", r"\s+(?:secrets\s+set|config:set)\s", r"\s(?!-)[\w.-]+={word}"),
-    ("aws", r"\s+configure\s+set", r"\sset\s+\S*(?:secret|token|key)\S*\s+{word}"),
-    ("npm pnpm yarn", r"\s+(?:config\s+)?set", r"\sset\s+\S*(?:_auth|_password|[tT]oken)\w*[\s=]+{word}"),
-    ("ssh-keygen", "", r"\s-[NP]\s*{word}"),
-    ("sqlplus", "", r"\s[\w$]+/(?P<secret>[^\s@/\"']+)@"),
-    (
-        "vault",
-        r"\s+(?:operator\s+)?(?:login|unseal)",
-        r"\s(?:login|unseal)\s+(?P<secret>(?=\S*\d)[^\s\"'=-]{8,})",
-    ),
-)
-_PROGRAM = r"(?<![\w.-])(?:%s)(?=\s)" % "|".join(
-    sorted({name for names, _, _ in _PROGRAMS for name in names.split()}, reverse=True)
-)
-_PROGRAM_NAME = re.compile(_PROGRAM)
-_COMMAND = re.compile(rf"""{_PROGRAM}(?:[^\n|;&\\"'()$]|\$(?!\()|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+""")
-_SECRET_OF: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
-for _names, _start, _pattern in _PROGRAMS:
+
+def _table(rows: str) -> Iterator[list[str]]:
+    """Rows of `a :: b :: pattern`; an indented line continues its row, `{word}` is one word of a command."""
+    word = r"""(?P<secret>"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'|(?!-)(?:[^\s"'`|;&<>()$]|\$(?!\())+)"""
+    for row in re.split(r"\n(?=\S)", rows.strip()):
+        yield re.sub(r"\n\s+", "", row).replace("{word}", word).split(" :: ")
+
+
+# Programs, what their arguments start with (if it matters), and where the secret stands.
+_PROGRAMS: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
+for _names, _start, _pattern in _table(r"""
+mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlsh mariadb mariadb-dump mycli ::  :: \s-p{word}
+sshpass ::  :: ^(?:\s+-[ev]\S*)*\s+-p\s*{word}
+docker podman nerdctl buildah skopeo helm az oc :: \s+(?:\w+\s+)?login\b :: \s-p\s*{word}
+mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh twine useradd ::  :: \s-p\s+{word}
+redis-cli ::  :: \s-a\s+{word}
+unzip zip sqlcmd bcp mosquitto_pub mosquitto_sub ::  :: \s-P\s*{word}
+7z 7za 7zr 7zz rar unrar ::  :: \s-h?p{word}
+ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ::  :: \s-w\s+{word}
+smbclient rpcclient ::  :: \s(?:-U|--user)[\s=]*["']?[^\s%"']+%(?P<secret>[^\s"']+)
+curl ::  :: \s(?:-u|-U|--user|--proxy-user)[\s=]*(["'])?[^\s:"']+:(?P<secret>(?(1)[^"'\n]+|[^\s"']+))
+curl ::  :: \s-b\s*["']?[^\s=;"']+=(?P<secret>[^"'\n\s;]+(?:;[^"'\n]+)?)
+http https xh ::  :: \s(?:-a|--auth)[\s=]*["']?[^\s:"']+:(?P<secret>[^\s"']+)
+openssl ::  :: (?:\bpass:|\s-k\s+){word}
+openssl :: \s+passwd :: \s-(?:1|5|6|apr1)\s+{word}
+security :: \s+add-\w+-password|\s+unlock :: \s-[wp]\s+{word}
+gh :: \s+secret\s+set :: \s(?:-b|--body)[\s=]+{word}
+fly flyctl doppler supabase heroku :: \s+(?:secrets\s+set|config:set)\s :: \s(?!-)[\w.-]+={word}
+ssh-keygen ::  :: \s-[NP]\s*{word}
+lftp ::  :: \s-u\s+[^\s,]+,(?P<secret>[^\s"']+)
+sqlplus ::  :: \s[\w$]+/(?P<secret>[^\s@/"']+)@
+vault cargo :: \s+(?:operator\s+)?(?:login|unseal) :: \s(?:login|unseal)\s+(?P<secret>(?=\S*\d)[^\s"'=-]{6,})
+"""):
     for _name in _names.split():
-        _rule = (re.compile(_start), re.compile(_pattern.replace("{word}", _ARGUMENT)))
-        _SECRET_OF.setdefault(_name, []).append(_rule)
+        _PROGRAMS.setdefault(_name, []).append((re.compile(_start), re.compile(_pattern)))
+_PROGRAM = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_PROGRAMS, reverse=True))})(?=\s)")
+_COMMAND = re.compile(
+    rf"""{_PROGRAM.pattern}(?:[^\n|;&\\"'()$]|\$(?!\()|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+"""
+)
 
 # Secrets that no name announces: what the (lower-case) text must hold, and the place.
-_PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (hint, re.compile(pattern.replace("{word}", _ARGUMENT)))
-    for hint, pattern in (
-        ("://", r"""://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)"""),
-        (
-            "://",
-            r"""(?:sql|gres|redis|mqp|ongodb)[\w+]*://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@""",
-        ),
-        ("://", r"""://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@"""),
-        ("thin:", r"thin:[\w$]+/(?P<secret>[^\s@/\"']+)@"),
-        ("bearer", r"(?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)"),
-        ("identified", r"(?i:identified(?:\s+with\s+\S+)?\s+by(?:\s+password)?)\s+'(?P<secret>[^'\n]+)"),
-        ("password", r"(?i:(?:with|encrypted|(?:role|user)\s+[\w\"]+)\s+password)\s+'(?P<secret>[^'\n]+)"),
-        ("login", r"\blogin\s+\S+\s+password\s+(?P<secret>\S+)"),
-        ("${", r"\$\{\w*(?i:pass|pwd|secret|token|key)\w*:?[-=+](?P<secret>[^${}\n]+)\}"),
-        ("chpasswd", r"chpasswd[ \t]*<<<[ \t]*{word}"),
-        (
-            "|",
-            r"\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['\"]%s(?:\\n)?['\"][ \t]+)?{word}[ \t]*\|[ \t]*"
-            r"(?:sudo[ \t]+(?:-\w+[ \t]+)*-\w*S|(?:sudo[ \t]+)?(?:chpasswd|passwd)\b"
-            r"|[^|;&\n]{0,120}--(?:password-stdin|with-token|passphrase-fd))",
-        ),
-        (
-            "value",
-            r"(?i:name\\{0,3}[\"']?\s*[:=]\s*\\{0,3}[\"']?[\w.-]*(?:password|passwd|secret|token|api_?key)\\{0,3}[\"']?"
-            r",?\s+\\{0,3}[\"']?value\\{0,3}[\"']?\s*[:=]\s*\\{0,3}[\"']?)(?P<secret>[^\s\"'\\,}]+)",
-        ),
-    )
+_PLACES = tuple(
+    (tuple(hints.split()), re.compile(pattern))
+    for hints, pattern in _table(r"""
+:// :: ://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)
+:// :: (?:sql|gres|redis|mqp|ongodb)[\w+]*://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@
+:// :: ://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@
+thin: :: thin:[\w$]+/(?P<secret>[^\s@/"']+)@
+:5432: :: :5432:[^\s:]+:[^\s:]+:(?P<secret>[^\s:"']+)
+bearer :: (?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)
+identified :: (?i:identified(?:\s+with\s+\S+)?\s+by(?:\s+password)?)\s+'(?P<secret>[^'\n]+)
+password :: (?:PASSWORD|(?i:(?:with|encrypted|login|root|(?:role|user)\s+[\w"]+)\s+password))(?:\s+|\s*\(\s*)'
+    (?P<secret>[^'\n]+)
+password :: \b(?:login|connect)\s+\S+\s+password\s+(?P<secret>\S+)
+${ :: \$\{\w*(?i:pass|pwd|secret|token|key)\w*:?[-=+](?P<secret>[^${}\n]+)\}
+auth :: (?i:auth)\s*=?\s*\(\s*["'][^"'\n]*["']\s*,\s*["'](?P<secret>[^"'\n]+)
+securestring :: ConvertTo-SecureString\s+(?:-String\s+)?{word}
+<<< :: (?:chpasswd|--with-token|--password-stdin|--passphrase-fd\s+\d)[ \t]*<<<[ \t]*{word}
+| :: \b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['"]%s(?:\\n)?['"][ \t]+)?{word}[ \t]*\|[ \t]*
+    (?:sudo[ \t]+(?:-\w+[ \t]+)*-\w*S|(?:sudo[ \t]+)?(?:chpasswd|passwd)\b
+    |[^|;&\n]{0,120}--(?:password-stdin|with-token|passphrase-fd))
+setx setenv set env config :: \b(?:set(?:x|env|[ \t]+-\w+)|ENV|config(?:ure)?(?:[ \t]+(?:set|--\w+))*+)[ \t]+
+    (?=\S*[._:])[\w./:-]*?(?i:password|secret|token|api_?key|access_?key|_auth)[\w.]*[ \t]+{word}
+value :: (?i:name\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?[\w.-]*
+    (?:password|passwd|secret|token|api[_-]?key|authorization|cookie)\\{0,3}["']?\s*,?\s*
+    \\{0,3}["']?value\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?(?:bearer\s+|basic\s+)?)(?P<secret>[^\s"'\\,}]+)
+""")
 )
+_NO_ADDITIONS = Masking()
 
 
 class Redactor:
     """Masks values and text. It holds the user's own names and patterns, and no state."""
 
-    def __init__(self, masking: Masking = Masking()) -> None:
+    def __init__(self, masking: Masking = _NO_ADDITIONS) -> None:
         self._keys = tuple(_words(key) for key in masking.keys)
         self._patterns = tuple(_user_pattern(pattern) for pattern in masking.patterns)
         self._hints = (*_NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
         self._passes: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
             (_SHAPE_HINTS, lambda text: _SHAPE.sub(MASK, text)),
             (("private key",), lambda text: _PEM.sub(_pem, text)),
-            (tuple({hint for hint, _ in _PLACES}), _places),
+            (tuple({hint for hints, _ in _PLACES for hint in hints}), _places),
             (self._hints, self._assignments),
-            (tuple(_SECRET_OF), lambda text: _COMMAND.sub(_command, text)),
+            (tuple(_PROGRAMS), lambda text: _COMMAND.sub(_command, text)),
         )
 
     def value(self, value: Any) -> Any:
@@ -313,11 +306,10 @@ class Redactor:
         return next((label for label in labels if isinstance(label, str) and self._is_secret(label)), "")
 
     def _copy_list(self, value: list[Any] | tuple[Any, ...], above: str, depth: int) -> list[Any]:
-        copies = []
+        copies = [self._copy(item, above, depth) for item in value]
         for index, item in enumerate(value):
-            copies.append(self._copy(item, above, depth))
-            if isinstance(item, str) and (copies[-1] == item or "=" in item):
-                copies[-1] = self._argument(value, index)
+            if isinstance(item, str) and (copies[index] == item or "=" in item):
+                copies[index] = self._argument(value, index)
         return copies
 
     def _argument(self, words: list[Any] | tuple[Any, ...], index: int) -> str:
@@ -327,12 +319,13 @@ class Redactor:
         if sign and " " not in name and self._is_secret(name):
             return self.text(f"{name}={_masked(rest, name)}")
         before = words[index - 1] if index else ""
-        if not (isinstance(before, str) and (before[:1] == "-" or word[:1] == "-")):
-            return self.text(word)
-        quoted = word.replace("'", "_")
-        line = " ".join([*(str(lead) for lead in words[: min(2, index - 1)]), before, f"'{quoted}'"])
-        masked = self.text(line)
-        return self.text(word) if masked == line else masked.rpartition(" '")[2].removesuffix("'")
+        if isinstance(before, str) and (before[:1] == "-" or word[:1] == "-"):
+            lead = " ".join(str(each) for each in words[: min(2, index - 1)])
+            line = f"{lead} {before} '{word.replace(chr(39), '_')}'"
+            masked = self.text(line)
+            if masked != line:
+                return masked.rpartition(" '")[2].removesuffix("'")
+        return self.text(word)
 
     def _is_secret(self, name: str) -> bool:
         lowered = name.lower()
@@ -352,16 +345,11 @@ class Redactor:
         kept = at = 0
         while head := _HEAD.search(text, at):
             at = head.end()
-            name = head["flag"] or head["name"]
-            words = _words(name)
+            words = _words(head["flag"] or head["name"])
             strength = self._strength(words)
-            if (
-                not strength
-                and _PERHAPS_IN_QUERY.search(words)
-                and text[head.start() - 1 : head.start()] in ("?", "&")
-            ):
+            if not strength and _before(head) in ("?", "&") and _PERHAPS_IN_QUERY.search(words):
                 strength = 1
-            span = _span(text, head, words, strength) if strength else None
+            span = _span(head, words, strength) if strength else None
             if span is None:
                 continue
             value = text[slice(*span)]
@@ -376,7 +364,7 @@ class Redactor:
 
 
 def _words(name: str) -> str:
-    """A name in one spelling, without what follows the noun: "DB_Password2", "dbPassword" are "db_password"."""
+    """A name in one spelling, up to its noun: "DB_Password2" and "dbPasswordValue" are "db_password"."""
     words = [word.lower() for word in _WORD.findall(name[-96:])]
     while len(words) > 1 and (words[-1] in _TAIL or words[-1].isdigit()):
         words.pop()
@@ -400,54 +388,58 @@ def _masked(value: str, name: str) -> str:
     return scheme[0] + (value[scheme.end() :] if _is_plain(value[scheme.end() :]) else MASK)
 
 
-def _span(text: str, head: re.Match[str], words: str, strength: int) -> tuple[int, int] | None:
-    """Where the value after this name begins and ends; None when what stands there is no secret."""
-    at, sign = head.end(), head["sign"] or " "
-    if sign == ":" and (typed := _TYPED.match(text, at)):
-        at, sign = typed.end(), "="
-    if sign == ":" and (block := _BLOCK.match(text, at)):
-        at = block.end()
-    sure = sign[-2:] not in ("==", "!=") and (sign != ":" or _is_key(text, head.start()))
-    if opening := _OPEN.match(text, at):
-        span = _quoted(text, head, opening, sign)
-        sure = sure and (strength == 2 or "pass" in words)
-        return span if span and (sure or _looks_random(text, span)) else None
-    sure = sure and strength == 2 and (sign != ":" or bool(head["right"] or head["close"]))
-    return _bare(text, head, words, at, sign, sure)
+def _before(head: re.Match[str]) -> str:
+    return head.string[head.start() - 1 : head.start()]
+
+
+def _is_key(head: re.Match[str]) -> bool:
+    """Whether a name stands where keys stand: first on its line, or after a quote, a brace or a comma."""
+    return _KEY_POSITION.search(head.string[max(0, head.start() - 40) : head.start()]) is not None
 
 
 def _looks_random(text: str, span: tuple[int, int]) -> bool:
     return _RANDOM.search(text, span[0], min(span[1], span[0] + _LOOK)) is not None
 
 
-def _is_key(text: str, at: int) -> bool:
-    """Whether a name stands where keys stand: first on its line, or after a quote, a brace or a comma."""
-    return _KEY_POSITION.search(text[max(0, at - 40) : at]) is not None
-
-
-def _quoted(text: str, head: re.Match[str], opening: re.Match[str], sign: str) -> tuple[int, int] | None:
-    slashes, quote = opening.groups()
-    shell = sign == "=" and not head["left"] and not head["right"]
-    if (quote == "`" and shell) or _closes(text, head.start(), opening):
+def _span(head: re.Match[str], words: str, strength: int) -> tuple[int, int] | None:
+    """Where the value after this name begins and ends; None when what stands there is no secret."""
+    text, at, sign = head.string, head.end(), head["sign"] or " "
+    if sign == ":" and (typed := _TYPED.match(text, at)):
+        at, sign = typed.end(), "="
+    elif sign == ":" and (block := _BLOCK.match(text, at)):
+        at = block.end()
+    elif sign == "," and text[head.start() - 2 : head.start() - 1] != "(":
         return None
-    start = opening.end()
-    body = (
-        rf"[^\n]*?(?<!\\){re.escape(slashes + quote)}" if slashes else rf"(?:[^\\\n{quote[0]}]|\\.)*+{quote}"
-    )
-    closing = re.compile(body).match(text, start)
+    sure = sign not in ("==", "===", "!=", "!==", ",") and (sign != ":" or _is_key(head))
+    if opening := _OPEN.match(text, at):
+        span = _quoted(head, opening, sign)
+        sure = sure and (strength == 2 or "pass" in words)
+        return span if span and (sure or _looks_random(text, span)) else None
+    sure = sure and strength == 2 and (sign != ":" or bool(head["right"] or head["close"]))
+    return _bare(head, words, at, sign, sure)
+
+
+def _quoted(head: re.Match[str], opening: re.Match[str], sign: str) -> tuple[int, int] | None:
+    text, start, (slashes, quote) = head.string, opening.end(), opening.groups()
+    shell = sign == "=" and not head["left"] and not head["right"]
+    if (quote == "`" and shell) or _closes(head, opening):
+        return None
+    body = r"[^\n]*?(?<!\\)" + re.escape(slashes) if slashes else rf"(?:[^\\\n{quote[0]}]|\\.)*+"
+    closing = re.compile(body + quote).match(text, start)
     if closing is None:
         word = _LINE_WORD.match(text, start)
         return word.span() if word else None
     end = closing.end() - len(slashes + quote)
-    if quote == '"' and (runs := re.compile(r"\$\(|`").search(text, start, end)):
+    if quote == '"' and (runs := _RUNS.search(text, start, end)):
         end = runs.start()  # What a command substitution runs stays readable.
     elif shell and not slashes and (more := _GLUED_ON.match(text, closing.end())):
         start, end = opening.start(), more.end()
     return (start, end) if start < end else None
 
 
-def _closes(text: str, at: int, opening: re.Match[str]) -> bool:
-    """Whether the quote ends the text its name stands in (`grep "TOKEN=" .env`) instead of opening a value."""
+def _closes(head: re.Match[str], opening: re.Match[str]) -> bool:
+    """Whether the quote ends the text its name stands in (`grep "TOKEN=" .env`) and opens no value."""
+    text, at = head.string, head.start()
     following = text[opening.end() : opening.end() + 1]
     if following.isalnum() or (following and following in "_/!@#%^*(<{[~-$"):
         return False
@@ -456,35 +448,36 @@ def _closes(text: str, at: int, opening: re.Match[str]) -> bool:
     return (line.count(quote) - line.count("\\" + quote)) % 2 == 1
 
 
-def _bare(text: str, head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> tuple[int, int] | None:
-    before = text[head.start() - 1 : head.start()]
-    if sign == "=>" or (sign == ">" and before != "<") or text.startswith(MASK, at):
+def _bare(head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> tuple[int, int] | None:
+    text, colon = head.string, sign == ":"
+    if sign == "=>" or (sign == ">" and _before(head) != "<") or text.startswith(MASK, at):
         return None
     if "authorization" in words and (scheme := _SCHEME.match(text, at)):
         credential = _CREDENTIAL.match(text, scheme.end())
         return credential.span() if credential else None
-    if sign == ":" and sure and ("phrase" in words or ("cookie" in words and text.find("=", at, at + _LOOK) > 0)):
+    if colon and sure and ("phrase" in words or ("cookie" in words and "=" in text[at : at + _LOOK])):
         line = _REST_OF_LINE.match(text, at)
         return line.span() if line else None
-    pattern = _QUERY_WORD if before in ("?", "&") else _LINE_WORD if sign == ":" and head["right"] else _SHELL_WORD
+    in_query = _before(head) in ("?", "&")
+    pattern = _QUERY_WORD if in_query else _LINE_WORD if colon and head["right"] else _SHELL_WORD
     # INVARIANT: what is read and then left alone is bounded, or repeated names would cost quadratic time.
     word = pattern.match(text, at, at + _LOOK)
-    if word is None or not (sure or _looks_random(text, word.span())) or _is_code(text, head, words, word, sign):
+    if word is None or not (sure or _looks_random(text, word.span())) or _is_code(head, words, word, sign):
         return None
     whole = pattern.match(text, at) if word.end() == at + _LOOK else word
     return whole.span() if whole else None
 
 
-def _is_code(text: str, head: re.Match[str], words: str, word: re.Match[str], sign: str) -> bool:
-    """Whether a bare word is an expression, a type or prose, as in `token = get_token()` or `password: str`."""
-    name, at = head["flag"] or head["name"], word.start()
+def _is_code(head: re.Match[str], words: str, word: re.Match[str], sign: str) -> bool:
+    """Whether a bare word is an expression, a type or prose: `token = get_token()`, `password: str`."""
+    text, at, name = head.string, word.start(), head["flag"] or head["name"]
     if name.startswith("-"):
         metavar = word[0].isupper() and _NOUN.search(_words(word[0])) is not None
         return bool(head["flag"]) and (metavar or word[0] in _ABOUT_A_FLAG)
     tight = sign != ":" and not head["left"] and not head["right"]
     if tight and name.upper() == name:
         return _ROOTED.match(text, at) is not None
-    if tight and text[head.start() - 1 : head.start()] in ("'", '"', "&", "?", "<"):
+    if tight and _before(head) in ("'", '"', "&", "?", "<"):
         return False
     if _CODE.match(text, at) or (not tight and _PROSE.match(text, at)):
         return True
@@ -498,7 +491,7 @@ def _is_code(text: str, head: re.Match[str], words: str, word: re.Match[str], si
 def _pem(found: re.Match[str]) -> str:
     """Between BEGIN and END all is key; without an END only what looks like it, as in a cut-off output."""
     begin, body = found.groups()
-    if body.startswith(MASK) or not re.compile("[A-Za-z0-9+/]{16}").search(body):
+    if body.startswith(MASK) or not _PEM_BODY.search(body):
         return found[0]
     cut_off = None if found.string.startswith("-----END", found.end()) else _PEM_CUT_OFF.match(body)
     return f"{begin}{MASK}{body[cut_off.end() :] if cut_off else ''}"
@@ -506,8 +499,8 @@ def _pem(found: re.Match[str]) -> str:
 
 def _places(text: str) -> str:
     lowered = text.lower()
-    for hint, pattern in _PLACES:
-        if hint in lowered:
+    for hints, pattern in _PLACES:
+        if any(hint in lowered for hint in hints):
             text = pattern.sub(_place, text)
     return text
 
@@ -515,9 +508,9 @@ def _places(text: str) -> str:
 def _command(found: re.Match[str]) -> str:
     """A command's secrets by the rules of each program in it, as in `docker exec db mysql -p…`."""
     command = found[0]
-    for name in reversed(list(_PROGRAM_NAME.finditer(command))[:8]):
+    for name in reversed(list(_PROGRAM.finditer(command))[:8]):
         arguments = command[name.end() :]
-        for start, pattern in _SECRET_OF[name[0]]:
+        for start, pattern in _PROGRAMS[name[0]]:
             if start.match(arguments):
                 arguments = pattern.sub(_place, arguments)
         command = command[: name.end()] + arguments
@@ -526,13 +519,11 @@ def _command(found: re.Match[str]) -> str:
 
 def _place(found: re.Match[str]) -> str:
     """The match with its `secret` group masked, quotes kept."""
-    word, at = found["secret"], found.start()
+    word, (start, end), at = found["secret"], found.span("secret"), found.start()
     quote = word[0] if word[0] in "\"'" and word[-1] == word[0] else ""
     if _is_plain(word.strip(quote or None)):
         return found[0]
-    return (
-        f"{found[0][: found.start('secret') - at]}{quote}{MASK}{quote}{found[0][found.end('secret') - at :]}"
-    )
+    return f"{found[0][: start - at]}{quote}{MASK}{quote}{found[0][end - at :]}"
 
 
 def _user_pattern(pattern: str) -> Any:
@@ -548,7 +539,7 @@ def _user_pattern(pattern: str) -> Any:
 
 
 def _apply(pattern: Any, text: str) -> str:
-    """A user's pattern, kept away from what is masked already and from lone surrogates, which RE2 refuses."""
+    """A user's pattern, kept away from what is masked already and from lone surrogates (RE2 refuses them)."""
     pieces = re.split(r"(\[masked\]|[\ud800-\udfff]+)", text)
     pieces[::2] = [pattern.sub(_user_match, piece) for piece in pieces[::2]]
     return "".join(pieces)

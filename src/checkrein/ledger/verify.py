@@ -12,7 +12,8 @@ from checkrein.errors import CheckreinError
 from checkrein.ledger.chain import GENESIS, Break, Link, first_break
 from checkrein.ledger.checkpoints import Checkpoint, is_signed, kept
 from checkrein.ledger.record import Ledger
-from checkrein.store import Reader, records
+from checkrein.ledger.terms import terms_of
+from checkrein.store import Reader, lookup, records
 
 Progress = Callable[[int], None]
 _STEP = 10_000
@@ -31,6 +32,12 @@ class Report(msgspec.Struct, frozen=True):
         return self.broken is None
 
 
+class Hidden(Exception):  # noqa: N818 - a finding on its way up
+    def __init__(self, found: Break) -> None:
+        super().__init__(found.reason)
+        self.found = found
+
+
 def verify(
     reader: Reader,
     folder: Path,
@@ -44,7 +51,10 @@ def verify(
     known = [*stored, *kept(folder), *witnesses]
     hashes = {each.content["seq"]: each for each in known}
     seen: dict[int, str] = {}
-    result = first_break(_watched(reader, set(hashes), seen, progress))
+    try:
+        result = first_break(_watched(reader, set(hashes), seen, progress))
+    except Hidden as hidden:
+        result = hidden.found
     if isinstance(result, Break):
         return Report(result.seq - 1, "", len(stored), result)
     seq, head = result
@@ -71,6 +81,7 @@ class BackgroundCheck(threading.Thread):
 def _watched(
     reader: Reader, wanted: set[int], seen: dict[int, str], progress: Progress | None
 ) -> Iterator[Link]:
+    filed = lookup.filed(reader)
     for row in records.after(reader, 0):
         link = Link(*row)
         if link.seq in wanted:
@@ -78,6 +89,15 @@ def _watched(
         if progress and link.seq % _STEP == 0:
             progress(link.seq)
         yield link
+        _check_filed(reader, link, filed)
+
+
+def _check_filed(reader: Reader, link: Link, filed: int) -> None:
+    """A sealed decision nobody can find any more was hidden."""
+    if link.kind == "decided" and link.seq <= filed:
+        terms = terms_of(msgspec.json.decode(link.body)["data"])
+        if not lookup.is_filed(reader, link.entry, terms):
+            raise Hidden(Break(link.seq, f"record {link.seq} was taken out of the index it is found by"))
 
 
 def _against(known: list[Checkpoint], seen: dict[int, str], end: int, public: str) -> Break | None:

@@ -11,6 +11,7 @@ import ipaddress
 import math
 import os.path  # paths are compared as text here: pathlib would hide what the agent wrote
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -86,7 +87,9 @@ def _condition(raw: Any) -> Condition:
         if name not in TESTS:
             raise RuleError(f"`{name}` is not a test.", remedy=f"Known: {', '.join(TESTS)}.")
         if not OPERAND[name](wanted):
-            raise RuleError(f"`{name}` cannot use {wanted!r}.", remedy=f"{name} takes {OPERAND_WORDS[name]}.")
+            raise RuleError(
+                f"`{name}` cannot use {_short(wanted)}.", remedy=f"{name} takes {OPERAND_WORDS[name]}."
+            )
     return Condition(raw["path"], parse_path(raw["path"]), tuple(tests.items()))
 
 
@@ -336,12 +339,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) or math.isfinite(value)
 
 
-def _is_json(value: Any) -> bool:
+def _is_json(value: Any, levels: int = 32) -> bool:
     """What an argument can be equal to; a TOML date or NaN would match nothing."""
     if isinstance(value, Mapping):
-        return all(map(_is_json, value.values()))
+        value = list(value.values())
     if isinstance(value, list | tuple):
-        return all(map(_is_json, value))
+        return levels > 0 and all(_is_json(item, levels - 1) for item in value)
     return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
@@ -372,5 +375,5 @@ OPERAND_WORDS: Mapping[str, str] = {
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = reprlib.repr(value)  # a value nested too deeply for repr() is still a value
     return text if len(text) <= 40 else f"{text[:37]}..."

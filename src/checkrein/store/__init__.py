@@ -28,6 +28,10 @@ class Transaction(Reader, Protocol):
         """Run one statement; the number of rows it changed."""
         ...
 
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for each row."""
+        ...
+
     def after(self, callback: Callable[[], None]) -> None:
         """Call back once the group is committed, before anyone waiting hears of it. Must not raise."""
         ...

@@ -1,21 +1,18 @@
-"""The ledger's rows: append, read in order, and find by what a person remembers of a call."""
+"""The ledger's rows: append, read in order, read by call; and the signed checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from checkrein.store import Reader, Row, Transaction
 
-COLUMNS = "seq, at, kind, entry, project, session, tool, decision, body, hash"
+COLUMNS = "seq, at, kind, entry, body, hash"
 _SLICE = 2000
 
 
-def append(tx: Transaction, row: Row, domains: Sequence[str] = ()) -> None:
-    """One record (columns in the order of COLUMNS); domains only for decisions."""
-    tx.execute(f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608
-    for domain in domains:
-        tx.execute("INSERT INTO record_domain (domain, seq) VALUES (?, ?)", (domain, row[0]))
+def append(tx: Transaction, row: Row) -> None:
+    """One record, columns in the order of COLUMNS."""
+    tx.execute(f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
 
 
 def head(reader: Reader) -> tuple[int, str] | None:
@@ -45,47 +42,6 @@ def of_entries(reader: Reader, entries: Sequence[str]) -> list[Row]:
         f"SELECT {COLUMNS} FROM record WHERE entry IN ({marks}) AND entry <> '' ORDER BY seq",  # noqa: S608
         tuple(entries),
     )
-
-
-def find(
-    reader: Reader, filters: dict[str, Any], *, limit: int, before: int | None = None
-) -> list[tuple[int, str]]:
-    """(seq, entry) of decisions that pass every filter, newest first.
-
-    Filters: project, session, tool, decision, domain (exact), entry (prefix), since and until (times).
-    """
-    tables, where, values = ["record r"], ["r.kind = 'decided'"], []
-    for name, value in filters.items():
-        if name == "domain":
-            tables.append("record_domain d")
-            where.append("d.seq = r.seq AND d.domain = ?")
-        elif name == "entry":
-            where.append("r.entry <> '' AND r.entry >= ? AND r.entry < ?")
-            values += [value, f"{value}\U0010ffff"]
-            continue
-        else:
-            where.append(f"r.{_COMPARISON[name]} ?")
-        values.append(value)
-    if before is not None:
-        where.append("r.seq < ?")
-        values.append(before)
-    order = "d.seq" if "domain" in filters else "r.seq"
-    rows = reader.query(
-        f"SELECT r.seq, r.entry FROM {', '.join(tables)} WHERE {' AND '.join(where)} "  # noqa: S608
-        f"ORDER BY {order} DESC LIMIT ?",
-        (*values, limit),
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
-_COMPARISON = {
-    "project": "project =",
-    "session": "session =",
-    "tool": "tool =",
-    "decision": "decision =",
-    "since": "at >=",
-    "until": "at <",
-}
 
 
 def checkpoints(reader: Reader) -> list[tuple[int, str, str]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.store import Row, Transaction
@@ -26,14 +26,27 @@ GROUP = 256
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC)
 
 
-class _Work:
-    """Something queued: what to do, whether it must reach the disk, and who waits for it."""
+class _Work(Generic[T]):
+    """Something to do in a transaction, and what came of it; `future` is for those who do not wait here."""
 
-    __slots__ = ("do", "durable", "future")
+    __slots__ = ("do", "durable", "error", "future", "result")
 
-    def __init__(self, do: Callable[[Transaction], Any], durable: bool) -> None:
-        self.do, self.durable = do, durable
-        self.future: Future[Any] = Future()
+    def __init__(
+        self, do: Callable[[Transaction], T], durable: bool, future: Future[T] | None = None
+    ) -> None:
+        self.do, self.durable, self.future = do, durable, future
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def succeed(self, result: T) -> None:
+        self.result = result
+        if self.future:
+            self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        self.error = error
+        if self.future:
+            self.future.set_exception(error)
 
 
 class _Group:
@@ -50,6 +63,9 @@ class _Group:
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         return self._connection.execute(sql, parameters).rowcount
 
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(sql, parameters).fetchall()
 
@@ -62,8 +78,11 @@ class SqliteStore:
         self._lock = lock
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
-        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        self._closed = threading.Lock()
+        self._queue: queue.SimpleQueue[_Work[Any] | None] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        # Whoever holds this is the one writer at this moment.
+        self._turn = threading.Lock()
+        self._durable = True
         self._thread: threading.Thread | None = None
         self._writer: sqlite3.Connection | None = None
 
@@ -97,16 +116,24 @@ class SqliteStore:
         self._thread.start()
 
     def submit(self, work: Callable[[Transaction], T], *, durable: bool = False) -> Future[T]:
-        if self._thread is None:
-            raise StoreError("This store was opened for reading only.")
-        queued = _Work(work, durable)
-        with self._closed:
-            if self._writer is None:
-                raise StoreError("The store is closed.")
-            self._queue.put(queued)
-        return queued.future
+        future: Future[T] = Future()
+        with self._closing:
+            self._check_open()
+            self._queue.put(_Work(work, durable, future))
+        return future
 
     def write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
+        # Nobody else is writing: commit right here and save the way to the writer thread and back.
+        if self._turn.acquire(blocking=False):
+            try:
+                self._check_open()
+                own = _Work(work, durable)
+                self._commit_all([*self._queued(), own])
+                if own.error:
+                    raise own.error
+                return cast("T", own.result)
+            finally:
+                self._turn.release()
         return self.submit(work, durable=durable).result()
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -114,11 +141,13 @@ class SqliteStore:
             return self._reader().execute(sql, parameters).fetchall()
 
     def close(self) -> None:
-        with self._closed:
-            writer, self._writer = self._writer, None
-        if self._thread is not None:
+        with self._closing:
+            open_thread, self._thread = self._thread, None
+        if open_thread is not None:
             self._queue.put(None)
-            self._thread.join()
+            open_thread.join()
+        with self._turn:
+            writer, self._writer = self._writer, None
         if writer is not None:
             with contextlib.suppress(sqlite3.Error):
                 if writer.in_transaction:
@@ -146,55 +175,69 @@ class SqliteStore:
             self._readers.append(reader)
         return reader
 
+    def _check_open(self) -> None:
+        if self._thread is None:
+            raise StoreError("This store is closed, or was opened for reading only.")
+
+    def _queued(self) -> list[_Work[Any]]:
+        """What waits right now, at most a group."""
+        group: list[_Work[Any]] = []
+        while len(group) < GROUP and not self._queue.empty():
+            item = self._queue.get()
+            if item is None:
+                self._queue.put(None)
+                break
+            group.append(item)
+        return group
+
     def _run(self) -> None:
         """Take what is queued, commit it as one group, tell everyone; until closed."""
+        while (item := self._queue.get()) is not None:
+            with self._turn:
+                self._commit_all([item, *self._queued()])
+
+    def _commit_all(self, group: list[_Work[Any]]) -> None:
+        while group:
+            group = self._commit(group)
+
+    def _commit(self, group: list[_Work[Any]]) -> list[_Work[Any]]:
+        """Commit the group and tell everyone; if one work fails alone, the others come back to rerun."""
         writer = self._writer
-        assert writer is not None  # noqa: S101 - set before the thread starts
-        last = False
-        while not last:
-            group: list[_Work] = []
-            item = self._queue.get()
-            while item is not None:
-                group.append(item)
-                if len(group) >= GROUP or self._queue.empty():
-                    break
-                item = self._queue.get()
-            last = item is None
-            while group:
-                group = _commit(writer, group, self.path)
-
-
-def _commit(writer: sqlite3.Connection, group: list[_Work], path: Path) -> list[_Work]:
-    """Commit the group and resolve its futures; if one work fails alone, the others are returned to rerun."""
-    transaction = _Group(writer)
-    results: list[Any] = []
-    try:
-        with _explained(path):
-            # INVARIANT: a durable work is on the disk before anyone hears of it.
-            writer.execute(f"PRAGMA synchronous = {'FULL' if any(w.durable for w in group) else 'NORMAL'}")
-            writer.execute("BEGIN IMMEDIATE")
-            for work in group:
-                try:
-                    results.append(work.do(transaction))
-                except sqlite3.OperationalError:
-                    raise
-                except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
+        assert writer is not None  # noqa: S101 - open stores have one
+        transaction = _Group(writer)
+        results: list[Any] = []
+        try:
+            with _explained(self.path):
+                self._synchronise(writer, any(work.durable for work in group))
+                writer.execute("BEGIN IMMEDIATE")
+                for work in group:
+                    try:
+                        results.append(work.do(transaction))
+                    except sqlite3.OperationalError:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
+                        writer.execute("ROLLBACK")
+                        work.fail(error)
+                        return [other for other in group if other is not work]
+                writer.execute("COMMIT")
+        except StoreError as error:
+            with contextlib.suppress(sqlite3.Error):
+                if writer.in_transaction:
                     writer.execute("ROLLBACK")
-                    work.future.set_exception(error)
-                    return [other for other in group if other is not work]
-            writer.execute("COMMIT")
-    except StoreError as error:
-        with contextlib.suppress(sqlite3.Error):
-            if writer.in_transaction:
-                writer.execute("ROLLBACK")
-        for work in group:
-            work.future.set_exception(error)
+            for work in group:
+                work.fail(error)
+            return []
+        for follower in transaction.followers:
+            follower()
+        for work, result in zip(group, results, strict=True):
+            work.succeed(result)
         return []
-    for follower in transaction.followers:
-        follower()
-    for work, result in zip(group, results, strict=True):
-        work.future.set_result(result)
-    return []
+
+    def _synchronise(self, writer: sqlite3.Connection, durable: bool) -> None:
+        # INVARIANT: a durable work is on the disk before anyone hears of it.
+        if durable != self._durable:
+            writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
 
 
 @contextlib.contextmanager

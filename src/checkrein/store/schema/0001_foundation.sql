@@ -1,29 +1,22 @@
--- The ledger: append-only, hash-chained. `body` is the canonical JSON the hash covers; the other columns
--- repeat parts of it so that an index can find a record, and verification compares them with it.
+-- The ledger: append-only, hash-chained. `body` is the canonical JSON the hash covers; `at`, `kind` and
+-- `entry` repeat parts of it, and verification compares them.
 CREATE TABLE record (
-    seq      BIGINT PRIMARY KEY,
-    at       DOUBLE PRECISION NOT NULL,
-    kind     TEXT NOT NULL,
-    entry    TEXT NOT NULL,
-    project  TEXT NOT NULL,
-    session  TEXT NOT NULL,
-    tool     TEXT NOT NULL,
-    decision TEXT NOT NULL,
-    body     TEXT NOT NULL,
-    hash     TEXT NOT NULL
+    seq   INTEGER PRIMARY KEY,
+    at    DOUBLE PRECISION NOT NULL,
+    kind  TEXT NOT NULL,
+    entry TEXT NOT NULL,
+    body  TEXT NOT NULL,
+    hash  TEXT NOT NULL
 );
-CREATE INDEX record_entry ON record (entry, seq) WHERE entry <> '';
-CREATE INDEX record_decided_at ON record (at, seq) WHERE kind = 'decided';
-CREATE INDEX record_decided_project ON record (project, seq) WHERE kind = 'decided';
-CREATE INDEX record_decided_session ON record (session, seq) WHERE kind = 'decided';
-CREATE INDEX record_decided_tool ON record (tool, seq) WHERE kind = 'decided';
-CREATE INDEX record_decided_decision ON record (decision, seq) WHERE kind = 'decided';
-CREATE INDEX record_other ON record (kind, seq) WHERE kind NOT IN ('decided', 'finished');
+CREATE INDEX record_entry ON record (entry, seq);
 
-CREATE TABLE record_domain (
-    domain TEXT NOT NULL,
-    seq    BIGINT NOT NULL REFERENCES record (seq),
-    PRIMARY KEY (domain, seq)
+-- Where calls are found by what people remember of them: "project:/home/ada/shop", "decision:blocked".
+-- Entry ids begin with their time, so one key answers "which, newest first, since when". Filed a little
+-- after the record itself: the counter `filed` says how far.
+CREATE TABLE lookup (
+    term  TEXT NOT NULL,
+    entry TEXT NOT NULL,
+    PRIMARY KEY (term, entry)
 );
 
 CREATE TABLE checkpoint (

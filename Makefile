@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test check bench e2e soak lock clean help
+.PHONY: run test check bench e2e soak picture lock clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
@@ -44,6 +44,9 @@ bench: $(READY)
 
 soak: $(READY)
 	@CHECKREIN_SOAK=1 $(BIN)/python -m pytest -m soak --timeout 3600
+
+picture: $(READY)
+	@$(BIN)/python docs/capture.py
 
 e2e: $(READY)
 	@$(BIN)/python -m pytest tests/e2e --timeout 900

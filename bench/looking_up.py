@@ -69,6 +69,7 @@ def section() -> str:
         store = SqliteStore.open(folder)
         ledger = Ledger(store, Signer(folder), lambda: now[0])
         ids = build(ledger, now)
+        store.write(ledger.file)
         end = now[0]
 
         def page(**wanted: Any) -> Any:

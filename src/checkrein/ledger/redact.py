@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -53,20 +54,19 @@ _SHAPE = re.compile(
 )
 _SHAPE_HINTS = tuple(
     "akia asia abia acca sg. sk- eyj hf_ npm_ key- dapi dp. hvs. hvb. hvr. ya29. 1//0 r8_ gsk_ xai- :aa -us"
-    " eaaa ltai pat secret_ ghp_ gho_ ghu_ ghs_ ghr_ gldt- glrt- glcbt- glptt- glsoat- xox xapp- k_live_ k_test_"
-    " whsec_ aiza gocspx- pypi-age rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_ glc_ ntn_"
-    " figd_ atatt3 hrku- pul- sbp_ sb_secret_ pplx- tvly- lsv2_ cfpat- sntry pscale_ nfp_ flyv1 8q~ dt0c01"
-    " .atlasv1. $2 $1$ $5$ $6$ $y$ $argon2 slack.com /webhooks/".split()
+    " eaaa ltai pat secret_ ghp_ gho_ ghu_ ghs_ ghr_ gldt- glrt- glcbt- glptt- glsoat- xox xapp- k_live_"
+    " k_test_ whsec_ aiza gocspx- pypi-age rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_"
+    " glc_ ntn_ figd_ atatt3 hrku- pul- sbp_ sb_secret_ pplx- tvly- lsv2_ cfpat- sntry pscale_ nfp_ flyv1"
+    " 8q~ dt0c01 .atlasv1. $2 $1$ $5$ $6$ $y$ $argon2 slack.com /webhooks/".split()
 )
 # Discord and Twilio have no prefix to look for and are always tried; the first letter keeps that cheap.
 _BARE_SHAPE = re.compile(
     r"(?a)[MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}|S(?<![\w-].)K[0-9a-f]{32}\b"
 )
 _PEM = re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)((?:(?!-----)[\s\S])*+)")
-_PEM_BODY = re.compile(r"[A-Za-z0-9+/]{16}")
 _PEM_CUT_OFF = re.compile(r"(?:(?:\\+[nr]|[\s\"'+,>|*#])*+[A-Za-z0-9+/=]{16,}+)++")
 
-# Names whose value is a secret, as lower-case words joined by `_` ("X-ApiKey2" is read as "x_api_key").
+# Names whose value is a secret, as lower-case words joined by `_` ("X-ApiKey" is read as "x_api_key").
 _NOUN = re.compile(
     r"""(?x) (?:(?P<before>[a-z0-9]+)_)? (?P<glued>[a-z0-9]*?) (?:
       pass_?(?:word|wd|phrase|code)s? | secrets? | token | (?:access|auth|bearer|id|refresh|session)_?tokens
@@ -75,36 +75,29 @@ _NOUN = re.compile(
         |functions?|hmac|jwt|license|master|openai|private|role|secret|sendgrid|service|session|shared|signing
         |stripe|subscription|supabase|webhook)_?keys?
     | auth(?:orization)?_?code | code_?verifier | (?:seed|recovery)_?phrase | jsessionid | phpsessid
-    | docker_?config_?json | (?:ssh|store|key)_?pass | (?<![a-z0-9])(?:pwd|creds?) | (?<=_)(?:pass|pw) )$"""
+    | docker_?config_?json | (?:ssh|store|key)_?pass | (?<![a-z0-9])(?:pwd|creds?) | (?<=_)(?:pass|pw) )
+    (?: _(?:\d+|value|string|str|text|plain|plaintext|raw|data|literal|binary|base64|encoded|confirm|confirmation
+        |again|prod|production|dev|development|staging|live|sandbox|local|default|backup|old|new) )*$"""
 )
-# Names that hold a secret only where the value looks like one; the second, only in the query of an address.
-_PERHAPS = re.compile(r"(?:^|_)(?:pass|pw|auth)$")
-_PERHAPS_IN_QUERY = re.compile(r"(?:^|_)(?:code|key|sid|sig|signature)$")
-_NAME_HINTS = tuple(
-    "pass pw secret token auth cookie cred key bearer phrase sess sig code config sid".split()
-)
+# Names that hold a secret only where the value looks like one.
+_PERHAPS = re.compile(r"(?:^|_)(?:pass|pw|auth)(?:_\d+)?$")
+_NAME_HINTS = tuple("pass pw secret token auth cookie cred key phrase sess code config".split())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_TAIL = frozenset(
-    "value string str text plaintext plain raw data literal binary base64 encoded confirmation confirm again"
-    " prod production dev development staging live sandbox local default backup old new current primary".split()
-)
 # `next_page_token` is a cursor, `has_password` a fact, `eos_token` a word of a vocabulary.
 _HARMLESS_BEFORE = frozenset(
-    "page next prev previous continuation continue cursor pagination paging sync starting max min num number"
-    " total special eos bos pad unk sep cls mask stop start end has is no with without ask prompt require"
-    " requires required use allow skip disable enable show hide print forgot generate design".split()
+    "page next prev previous continuation cursor pagination paging sync starting max min num total special"
+    " eos bos pad unk sep cls mask stop start end has is no with without ask prompt require requires required"
+    " use allow skip disable enable show hide print forgot generate design".split()
 )
 _HARMLESS_INSIDE = frozenset(
-    "type title description format name username user login email host hostname port domain path url uri"
-    " scope scopes expires expiry expires_at expires_in created_at kind provider region realm issuer required"
-    " minlength maxlength".split()
+    "type title description format name user username email host port path url".split()
 )
 
 # Values that are no secret, whatever their name: words, references, templates, patterns, paths, addresses.
 _PLAIN = re.compile(
     r"""(?xsi)
-      (?:none|null|nil|undefined|true|false|yes|no|on|off|str|strings?|bytes|bytearray|int|integer|float|number
-        |bool|boolean|any|object|text|char|varchar|unknown|never|void|required|optional|missing|invalid|expired
+      (?:none|null|nil|undefined|true|false|yes|no|on|off|str|strings?|bytes|int|integer|float|number|bool
+        |boolean|any|object|text|char|varchar|unknown|never|void|required|optional|missing|invalid|expired
         |empty|unset|disabled|enabled|prompt|stdin|inherit|include|omit|same-origin|read|write|redacted|masked
         |hidden|n/a|todo|tbd|files|sensitive|failed|passed|ok|oauth2?)[?!]? | (?:bearer|basic|token)\ +
     | \d{1,3} | [*•·]+/? | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
@@ -113,14 +106,14 @@ _PLAIN = re.compile(
     | \$[\d@*\#?$!] | [$@]\(.* | `.* | \$env:\w+ | (?:env|file|fd|op|vault|arn|ssm):\S* | [:@][a-z_]+ | \?
     | (?:id|type|src|source|name)=\S* | (?-i:[A-Z0-9]+_[A-Z0-9_]+=\w\S*) | [\w-]+:(?:latest|\d{1,3})
     | projects/\S+ | ssh-\w+\ .* | (?:\.[*+]|\[\^|\\[swd]).* | (?:~|\.\.?)/\S* | /(?:Users|Library)/.*
-    | /[a-z_.]{2,12}(?:/[\w.@+-]+)*/? | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json|txt
-        |ya?ml|env|crt|cer|p12|pfx|toml|ini|jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)"""
+    | /[a-z_.]{2,12}(?:/[\w.@+-]+)*/? | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json
+        |txt|ya?ml|env|crt|cer|p12|pfx|toml|ini|jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)"""
 )
 _RANDOM = re.compile(r"(?=\S*[A-Za-z])(?=\S*[0-9!@#$%^&*])\S{6}")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|ssws|aws4-hmac-sha256)[ \t]+(?=\S)")
 _CREDENTIAL = re.compile(r"""[^\s"'`\\,;]++(?:,[ ]*\w+=[^\s"'`\\,]++)*+(?![ \t]+[A-Za-z]+\b[^=])""")
 _COOKIE_PAIR = re.compile(
-    r"(?i)((?:^|;)\s*(?!path=|domain=|expires=|max-age=|samesite=|priority=)[^\s;=]+=)(?!\[masked\])[^;=][^;]*"
+    r"(?i)((?:^|;)\s*(?!(?:path|domain|expires|max-age|samesite)=)[^\s;=]+=)(?!\[masked\])[^;=][^;]*"
 )
 
 # A name, what stands between it and its value, and the ways a value may be written.
@@ -129,17 +122,14 @@ _HEAD = re.compile(
       (?P<flag>--?[A-Za-z][\w.-]*+)
       (?: (?:[ \t]|\\\n)+ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["'][^-]) )
     | (?P<name>(?:(?i:access|account|api|auth|encryption|license|private|secret|session)[ ])?[\w.-]++)
-      (?P<close>\\{0,7}["'`]?(?:\[\d*\]|\])?) (?P<left>(?:[ ]is)?[ \t]*) (?P<sign>[?+|:]{0,2}=(?![=>~])
-        | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["'])) (?P<right>[ \t]*) )"""
+      (?P<close>\\{0,7}["'`]?(?:\[\d*\]|\])?) (?P<left>(?:[ ]is)?[ \t]*)
+      (?: :[ ]+&?[A-Za-z_][\w.]*+(?:[\[<][\w.,|\ \[\]]{0,60}[\]>])?(?:[ ]\|[ ]\w++)*+[ ](?==[ ][bru]?["']) )?
+      (?P<sign>[?+|:]{0,2}=(?![=>~]) | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["']))
+      (?P<right>[ \t]*(?:[|>][+-]?[ \t]*\n[ \t]+)?) )"""
 )
-_TYPED = re.compile(
-    r"&?[A-Za-z_][\w.]*+(?:[\[<][\w.,| \t\[\]]{0,60}[\]>])?(?:[ \t]*\|[ \t]*\w++)*+[ \t]*=[ \t]*(?=[bru]?[\"'])"
-)
-_BLOCK = re.compile(r"[|>][+-]?[ \t]*\n[ \t]+")
 _KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,][ \t]*|:\d+[:-][ \t]*)\Z""")
 _OPEN = re.compile(r"""(?:[fbruFBRU]{1,2}(?=["'])|[$@&](?=["']))?(\\{0,7})(\"""|'''|["'`])""")
 _GLUED_ON = re.compile(r"""(?:[\w./+=@%-]|\\'|"[^"\s]*"|'[^'\s]*')++""")
-_RUNS = re.compile(r"\$\(|`")
 _TEMPLATE = r"\[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\}"
 _SHELL_WORD = re.compile(
     rf"""(?xm) (?: {_TEMPLATE} | [^\s"'`;|&<>(){{}}\[\],\\$] | \$(?![({{]) | \\(?![nrt"'`\s]) | \\[ ]
@@ -149,7 +139,6 @@ _LINE_WORD = re.compile(
     rf"""(?x) (?: {_TEMPLATE} | [^\s"'`\\,;(){{}}\[\]$] | \$(?!\{{) | \\(?![nrt"'`\s])
     | [,;(){{}}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
 )
-_QUERY_WORD = re.compile(r"""[^\s"'`&#<>\\;]++""")
 _REST_OF_LINE = re.compile(r"""[^\n\r"'`\\]*[^\s"'`\\]""")
 # What follows the sign is an expression, a type or a sentence, not a literal.
 _CODE = re.compile(
@@ -160,16 +149,10 @@ _CODE = re.compile(
     | [\w$.]++[ \t]+(?:[-+*/%|&?<>=]+|or|and|if|else|in|is|as|instanceof)(?=[ \t])
     | (?!\{[A-Z\d]{3,12}\}\S)[(\[{<&|] | !\w+[ \t]"""
 )
-_ROOTED = re.compile(
-    r"(?:os|process|self|this|settings|config|env|args|secrets|System|std)(?:\.|::)[A-Za-z_]"
-)
+_ROOTED = re.compile(r"(?:os|process|self|this|settings|config|env|args|System|std)(?:\.|::)[A-Za-z_]")
 _VARIABLE = re.compile(r"[A-Za-z_$]+(?=[ \t]*[,;)}])")
-_SHORT_VARIABLE = re.compile(r"(?:value|val|v|key|k|data|raw|tok|t|pw|p|s|x|text|input|result)\b")
 _PROSE = re.compile(r"[A-Za-z][A-Za-z'’]*[,.:;]?[ \t]+[A-Za-z(]")
-_ABOUT_A_FLAG = frozenset(
-    "is or and flag flags option options to for must argument in not was if when as from requires via instead"
-    " does can will should are has the".split()
-)
+_ABOUT_A_FLAG = frozenset("is or and flag option to for must in not was if when as from via the".split())
 
 
 def _table(rows: str) -> Iterator[list[str]]:
@@ -218,6 +201,7 @@ _PLACES = tuple(
 :// :: ://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)
 :// :: (?:sql|gres|redis|mqp|ongodb)[\w+]*://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@
 :// :: ://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@
+= :: [?&](?:code|key|sid|sig|signature|X-Amz-Signature)=(?P<secret>(?=[^\s&]*\d)[^\s"'`&#<>\\;]{8,})
 thin: :: thin:[\w$]+/(?P<secret>[^\s@/"']+)@
 :5432: :: :5432:[^\s:]+:[^\s:]+:(?P<secret>[^\s:"']+)
 bearer :: (?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)
@@ -247,14 +231,17 @@ class Redactor:
 
     def __init__(self, masking: Masking = _NO_ADDITIONS) -> None:
         self._keys = tuple(_words(key) for key in masking.keys)
-        self._patterns = tuple(_user_pattern(pattern) for pattern in masking.patterns)
         self._hints = (*_NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
+        always = ("",)
+        # The user's patterns come first: they were written for what is really there.
         self._passes: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
-            (_SHAPE_HINTS, lambda text: _SHAPE.sub(MASK, text)),
-            (("private key",), lambda text: _PEM.sub(_pem, text)),
-            (tuple({hint for hints, _ in _PLACES for hint in hints}), _places),
+            *((always, partial(_apply, _user_pattern(pattern))) for pattern in masking.patterns),
+            (_SHAPE_HINTS, partial(_SHAPE.sub, MASK)),
+            (("private key",), partial(_PEM.sub, _pem)),
+            *((hints, partial(pattern.sub, _place)) for hints, pattern in _PLACES),
             (self._hints, self._assignments),
-            (tuple(_PROGRAMS), lambda text: _COMMAND.sub(_command, text)),
+            (tuple(_PROGRAMS), partial(_COMMAND.sub, _command)),
+            (always, partial(_BARE_SHAPE.sub, MASK)),
         )
 
     def value(self, value: Any) -> Any:
@@ -263,16 +250,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Text, a command line or an output with its secrets masked."""
-        # The user's patterns come first: they were written for what is really there.
-        for pattern in self._patterns:
-            text = _apply(pattern, text)
         lowered = text.lower()
         for hints, mask in self._passes:
             for hint in hints:
                 if hint in lowered:
                     text = mask(text)
                     break
-        return _BARE_SHAPE.sub(MASK, text)
+        return text
 
     def _copy(self, value: Any, secret: str, depth: int) -> Any:
         """`secret` is the secret name this value hangs under, or nothing."""
@@ -295,15 +279,12 @@ class Redactor:
                 continue
             secret = key if self._is_secret(key) else "" if key.lower() in _HARMLESS_INSIDE else above
             if not secret and key in ("value", "Value"):
-                secret = self._label(value)
+                # `{"name": "DB_PASSWORD", "value": …}` names its secret next to it.
+                labels = (value.get(label) for label in ("name", "Name", "key", "Key", "header"))
+                secret = next((x for x in labels if isinstance(x, str) and self._is_secret(x)), "")
             masked = self.text(key) if len(key) > 16 else key
             copy[f"{masked} {len(copy)}" if masked in copy else masked] = self._copy(item, secret, depth)
         return copy
-
-    def _label(self, value: dict[Any, Any]) -> str:
-        """`{"name": "DB_PASSWORD", "value": …}` names its secret next to it."""
-        labels = (value.get(key) for key in ("name", "Name", "key", "Key", "header"))
-        return next((label for label in labels if isinstance(label, str) and self._is_secret(label)), "")
 
     def _copy_list(self, value: list[Any] | tuple[Any, ...], above: str, depth: int) -> list[Any]:
         copies = [self._copy(item, above, depth) for item in value]
@@ -347,8 +328,6 @@ class Redactor:
             at = head.end()
             words = _words(head["flag"] or head["name"])
             strength = self._strength(words)
-            if not strength and _before(head) in ("?", "&") and _PERHAPS_IN_QUERY.search(words):
-                strength = 1
             span = _span(head, words, strength) if strength else None
             if span is None:
                 continue
@@ -364,11 +343,8 @@ class Redactor:
 
 
 def _words(name: str) -> str:
-    """A name in one spelling, up to its noun: "DB_Password2" and "dbPasswordValue" are "db_password"."""
-    words = [word.lower() for word in _WORD.findall(name[-96:])]
-    while len(words) > 1 and (words[-1] in _TAIL or words[-1].isdigit()):
-        words.pop()
-    return "_".join(words)
+    """A name in one spelling: "DB-Password", "dbPassword" and "DB_PASSWORD" are "db_password"."""
+    return "_".join(_WORD.findall(name[-96:])).lower()
 
 
 def _is_plain(value: str) -> bool:
@@ -383,9 +359,8 @@ def _masked(value: str, name: str) -> str:
         masked = _COOKIE_PAIR.sub(rf"\1{MASK}", value)
         return masked if MASK in masked else MASK
     scheme = _SCHEME.match(value)
-    if scheme is None:
-        return MASK
-    return scheme[0] + (value[scheme.end() :] if _is_plain(value[scheme.end() :]) else MASK)
+    secret = value[scheme.end() :] if scheme else value
+    return value[: len(value) - len(secret)] + (secret if _is_plain(secret) else MASK)
 
 
 def _before(head: re.Match[str]) -> str:
@@ -404,11 +379,7 @@ def _looks_random(text: str, span: tuple[int, int]) -> bool:
 def _span(head: re.Match[str], words: str, strength: int) -> tuple[int, int] | None:
     """Where the value after this name begins and ends; None when what stands there is no secret."""
     text, at, sign = head.string, head.end(), head["sign"] or " "
-    if sign == ":" and (typed := _TYPED.match(text, at)):
-        at, sign = typed.end(), "="
-    elif sign == ":" and (block := _BLOCK.match(text, at)):
-        at = block.end()
-    elif sign == "," and text[head.start() - 2 : head.start() - 1] != "(":
+    if sign == "," and text[head.start() - 2 : head.start() - 1] != "(":
         return None
     sure = sign not in ("==", "===", "!=", "!==", ",") and (sign != ":" or _is_key(head))
     if opening := _OPEN.match(text, at):
@@ -430,7 +401,7 @@ def _quoted(head: re.Match[str], opening: re.Match[str], sign: str) -> tuple[int
         word = _LINE_WORD.match(text, start)
         return word.span() if word else None
     end = closing.end() - len(slashes + quote)
-    if quote == '"' and (runs := _RUNS.search(text, start, end)):
+    if quote == '"' and (runs := re.compile(r"\$\(|`").search(text, start, end)):
         end = runs.start()  # What a command substitution runs stays readable.
     elif shell and not slashes and (more := _GLUED_ON.match(text, closing.end())):
         start, end = opening.start(), more.end()
@@ -458,8 +429,7 @@ def _bare(head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> tu
     if colon and sure and ("phrase" in words or ("cookie" in words and "=" in text[at : at + _LOOK])):
         line = _REST_OF_LINE.match(text, at)
         return line.span() if line else None
-    in_query = _before(head) in ("?", "&")
-    pattern = _QUERY_WORD if in_query else _LINE_WORD if colon and head["right"] else _SHELL_WORD
+    pattern = _LINE_WORD if colon and head["right"] else _SHELL_WORD
     # INVARIANT: what is read and then left alone is bounded, or repeated names would cost quadratic time.
     word = pattern.match(text, at, at + _LOOK)
     if word is None or not (sure or _looks_random(text, word.span())) or _is_code(head, words, word, sign):
@@ -484,25 +454,17 @@ def _is_code(head: re.Match[str], words: str, word: re.Match[str], sign: str) ->
     spelled = _words(word[0])
     noun = word[0].replace("_", "").isalnum() and _NOUN.search(spelled) is not None
     if _VARIABLE.match(text, at):
-        return not tight or noun or _SHORT_VARIABLE.match(text, at) is not None
+        return not tight or noun
     return noun and ("_" in spelled or (sign != ":" and not tight and words.endswith(spelled)))
 
 
 def _pem(found: re.Match[str]) -> str:
     """Between BEGIN and END all is key; without an END only what looks like it, as in a cut-off output."""
     begin, body = found.groups()
-    if body.startswith(MASK) or not _PEM_BODY.search(body):
+    if body.startswith(MASK) or not re.search(r"[A-Za-z0-9+/]{16}", body):
         return found[0]
     cut_off = None if found.string.startswith("-----END", found.end()) else _PEM_CUT_OFF.match(body)
     return f"{begin}{MASK}{body[cut_off.end() :] if cut_off else ''}"
-
-
-def _places(text: str) -> str:
-    lowered = text.lower()
-    for hints, pattern in _PLACES:
-        if any(hint in lowered for hint in hints):
-            text = pattern.sub(_place, text)
-    return text
 
 
 def _command(found: re.Match[str]) -> str:
@@ -534,20 +496,17 @@ def _user_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        reason = error.args[0].decode(errors="replace")
         raise ConfigError("masking.patterns", pattern, reason, "Write it in RE2 syntax.") from None
 
 
 def _apply(pattern: Any, text: str) -> str:
     """A user's pattern, kept away from what is masked already and from lone surrogates (RE2 refuses them)."""
+
+    def masked(found: Any) -> str:
+        (start, end), at, whole = found.span(1 if found.re.groups else 0), found.start(), str(found.group())
+        return f"{whole[: start - at]}{MASK if start < end else ''}{whole[end - at :]}"
+
     pieces = re.split(r"(\[masked\]|[\ud800-\udfff]+)", text)
-    pieces[::2] = [pattern.sub(_user_match, piece) for piece in pieces[::2]]
+    pieces[::2] = [pattern.sub(masked, piece) for piece in pieces[::2]]
     return "".join(pieces)
-
-
-def _user_match(found: Any) -> str:
-    whole: str = found.group()
-    start, end = found.span(1) if found.re.groups else found.span()
-    if start == end:
-        return whole
-    return f"{whole[: start - found.start()]}{MASK}{whole[end - found.start() :]}"

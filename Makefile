@@ -49,7 +49,7 @@ picture: $(READY)
 	@$(BIN)/python docs/capture.py
 
 e2e: $(READY)
-	@$(BIN)/python -m pytest tests/e2e --timeout 900
+	@$(BIN)/python -m pytest -m e2e --timeout 900
 
 lock:
 	@for name in runtime dev; do \

@@ -107,8 +107,8 @@ def section() -> str:
     whole_call = f"{micro(whole.p50)} p50, {micro(whole.p99)} p99"
     return (
         f"## Recording\n\n{table(head, rows)}\n"
-        f"Building and masking an event takes {micro(masking.p50)}. A whole low-risk decision (settings, rules, "
-        f"trust, classify, decide, mask, record) takes {whole_call}.\n"
+        f"Building and masking an event takes {micro(masking.p50)}. A whole low-risk decision (settings, "
+        f"rules, trust, classify, decide, mask, record) takes {whole_call}.\n"
     )
 
 

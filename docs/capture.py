@@ -31,7 +31,7 @@ def run(command: list[str]) -> str:
 
 def main() -> None:
     text = run([sys.executable, "-m", "checkrein", "demo", "--fast"])
-    console = Console(record=True, width=112, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=120, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(text.strip()))
     svg = console.export_svg(title="checkrein demo")
     # Fonts come from the reader's machine, not from a stranger's.

@@ -184,6 +184,9 @@ def test_the_library_raises_what_the_line_reports():
             explain(**question)
 
 
+WORDS = st.sampled_from(
+    "rules profile phase unmatched settings category domains complexity tool pattern action when allow * x".split()
+)
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -192,9 +195,6 @@ JSON = st.recursive(
     | st.sampled_from(["", "deny", "low", "*"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=8,
-)
-WORDS = st.sampled_from(
-    "rules profile phase unmatched settings category domains complexity tool pattern action when allow * x".split()
 )
 
 

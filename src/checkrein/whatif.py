@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein.call import Category, Reason, Risk, ToolCall, Verdict, tool_call
+from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict, tool_call
 from checkrein.classify import classify
 from checkrein.errors import CheckreinError, InputError, RuleError
 from checkrein.policy import Policy, Unmatched, decide
@@ -90,9 +90,14 @@ def _risk(call: ToolCall, given: Mapping[str, Any]) -> Risk:
         if not isinstance(domains, list) or not domains or not all(isinstance(d, str) and d for d in domains):
             raise InputError("`risk.domains` must be a list of names, not empty.")
         changes["domains"] = tuple(domains)
+    if "effects" in given:
+        try:
+            changes["effects"] = msgspec.convert(given["effects"], tuple[Effect, ...])
+        except msgspec.ValidationError as error:
+            raise InputError(f"`risk.effects`: {error}") from None
     if "complexity" in given:
         changes["complexity"] = _fraction("risk.complexity", given["complexity"])
-    said = ", ".join(f"{key} {given[key]}" for key in changes)
+    said = ", ".join(sorted(changes))
     return msgspec.structs.replace(
         judged, **changes, reasons=(Reason(f"Given with the question: {said}."), *judged.reasons)
     )

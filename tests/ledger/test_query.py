@@ -62,8 +62,8 @@ def test_one_call_by_the_beginning_of_its_id(pipeline, calls):
 
 
 def test_stats_count_everything_once(pipeline, calls):
-    counted = stats(pipeline.store, Filter())
+    counted = stats(entries(pipeline.store, Filter()))
     assert counted["calls"] == 10
     assert counted["decision"] == {"logged_only": 4, "blocked": 3, "human_required": 3}
     assert counted["domain"] == {"file_read": 4, "git_remote": 3, "shell_exec": 3}
-    assert stats(pipeline.store, Filter(project="/q"))["calls"] == 4
+    assert stats(entries(pipeline.store, Filter(project="/q")))["calls"] == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def checkpoint() -> None:
 def export(form: str, output: str | None, **given: Any) -> None:
     """Write calls as CSV, JSON or JSON lines, newest first. CSV cells cannot become formulas."""
     with reading() as reader:
-        pieces = exported(entries(reader, _filter(given)), form)
+        pieces = exported(_counted(entries(reader, _filter(given)), "exported"), form)
         if output is None:
             for piece in pieces:
                 sys.stdout.write(piece)
@@ -170,7 +171,7 @@ def export(form: str, output: str | None, **given: Any) -> None:
 def stats(as_json: bool, **given: Any) -> None:
     """Count calls by decision, result, risk, domain and tool."""
     with reading() as reader:
-        counted = count(reader, _filter(given))
+        counted = count(_counted(entries(reader, _filter(given)), "counted"))
     if as_json:
         say_json(counted)
         return
@@ -194,6 +195,14 @@ def _progress(quiet: bool) -> Any:
     if quiet or not sys.stderr.isatty():
         return None
     return lambda seq: click.echo(f"\r{seq} records checked", nl=False, err=True)
+
+
+def _counted(found: Iterable[Entry], done: str) -> Iterator[Entry]:
+    """The entries, with a count on a terminal that waits for them."""
+    for number, each in enumerate(found, start=1):
+        if number % 5000 == 0 and sys.stderr.isatty():
+            click.echo(f"\r{number} calls {done}", nl=False, err=True)
+        yield each
 
 
 def _short(value: Any) -> str:

@@ -130,7 +130,7 @@ class Day:
         with sqlite3.connect(forged / FILE) as database:
             database.executescript(
                 "DROP TRIGGER record_no_update;"
-                "UPDATE record SET body = replace(body, 'blocked', 'logged_only') WHERE body LIKE '%git push%'"
+                "UPDATE record SET body = replace(body, 'blocked', 'allowed') WHERE body LIKE '%git push%'"
             )
         database.close()
         self.verified("a copy where someone turned one refusal into an approval", forged)

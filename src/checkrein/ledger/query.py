@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -73,13 +73,13 @@ def entry(reader: Reader, start: str) -> tuple[Entry, list[dict[str, Any]]]:
     return fold(rows)[0], [body_of_row(row) for row in rows]
 
 
-def stats(reader: Reader, wanted: Filter) -> dict[str, Any]:
+def stats(found: Iterable[Entry]) -> dict[str, Any]:
     """How many calls there were, by decision, result, risk, domain and tool."""
     total = 0
     counts: dict[str, Counter[str]] = {
         name: Counter() for name in ("decision", "result", "risk", "domain", "tool")
     }
-    for each in entries(reader, wanted):
+    for each in found:
         total += 1
         counts["decision"][each.decision] += 1
         counts["result"][each.result] += 1

@@ -200,6 +200,6 @@ def _earned(risk: Risk, policy: Policy, scores: dict[str, float], value: float) 
 _ANSWER = "Answer the question, or write a rule; successes raise trust."
 _MEANING = {
     "auto_approved": "runs unasked",
-    "logged_only": "runs and is recorded for review",
+    "logged_only": "runs, marked for review",
     "human_required": "a person is asked",
 }

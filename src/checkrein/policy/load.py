@@ -44,6 +44,8 @@ def compile_policy(
     fault: str = "",
 ) -> Policy:
     """The policy of a door: file rules before stored ones on equal priority, then creation order."""
+    if not fault and door not in settings.doors:
+        fault = f"`{door}` is not a door; there are {', '.join(settings.doors)}."
     if not fault:
         try:
             rules = RuleSet([*file_rules(settings.rules, "file"), *stored])

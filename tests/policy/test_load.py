@@ -36,6 +36,11 @@ def test_a_file_rule_that_cannot_be_right_is_refused_with_its_place(raws):
     assert caught.value.remedy
 
 
+def test_a_projects_rule_never_goes_by_the_name_of_a_persons():
+    made = file_rules([{**DENY, "id": "grant-1"}, {**DENY, "id": "file#1"}], "project", "project")
+    assert [each.id for each in made] == ["project#grant-1", "project#file#1"]
+
+
 def test_on_equal_priority_a_file_speaks_before_the_store():
     settings = apply(Settings(), {"rules": [DENY]})
     policy = compile_policy(settings, stored=[rule({"tool": "x", "action": "allow"}, id="s1")])

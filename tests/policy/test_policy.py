@@ -333,11 +333,11 @@ def test_an_added_deny_rule_is_never_more_permissive(
 EVERY_RISK = [
     Risk(category=category, domains=(domain,), complexity=0.5)
     for category in (Category.low, Category.high)
-    for domain in ("file_read", "shell_exec", "git_remote", "docs_write", "_global", "mcp:mail")
+    for domain in ("file_read", "shell_exec", "git_remote", "docs_write", "mcp:mail")
 ]
 EVERY_CALL = [
     ToolCall(tool=tool, server=server, arguments=ARGUMENTS[2], project="/p")
-    for tool, server in (("Bash", None), ("Read", None), ("send", "mail"), ("send", "web"))
+    for tool, server in (("Bash", None), ("Read", None), ("send", "mail"))
 ]
 
 

@@ -80,13 +80,13 @@ _NOUN = re.compile(
         |again|prod|production|dev|development|staging|live|sandbox|local|default|backup|old|new) )*$"""
 )
 # Names that hold a secret only where the value looks like one.
-_PERHAPS = re.compile(r"(?:^|_)(?:pass|pw|auth)(?:_\d+)?$")
+_PERHAPS = re.compile(r"(?:^|_)(?:(?:pass|pw)(?:_\d+)?|auth)$")
 _NAME_HINTS = tuple("pass pw secret token auth cookie cred key phrase sess code config".split())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # `next_page_token` is a cursor, `has_password` a fact, `eos_token` a word of a vocabulary.
 _HARMLESS_BEFORE = frozenset(
     "page next prev previous continuation cursor pagination paging sync starting max min num total special"
-    " eos bos pad unk sep cls mask stop start end has is no with without ask prompt require requires required"
+    " input output change first last eof eos bos pad unk sep cls mask stop start end has is no with without ask prompt require requires required"
     " use allow skip disable enable show hide print forgot generate design".split()
 )
 _HARMLESS_INSIDE = frozenset(
@@ -100,8 +100,8 @@ _PLAIN = re.compile(
         |boolean|any|object|text|char|varchar|unknown|never|void|required|optional|missing|invalid|expired
         |empty|unset|disabled|enabled|prompt|stdin|inherit|include|omit|same-origin|read|write|redacted|masked
         |hidden|n/a|todo|tbd|files|sensitive|failed|passed|ok|oauth2?)[?!]? | (?:bearer|basic|token)\ +
-    | \d{1,3} | [*•·]+/? | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
-    | (?:\$[a-z_]\w*+ | \$\{[^{}\n]*\} | \$?\{\{[^{}\n]*\}\} | [\#$]?\{[\w.()\[\]'":!]*\} | %\w*% | %[sdrv]
+    | \d{1,3} | \#[0-9a-f]{6} | [*•·]+/? | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
+    | (?:\$[a-z_]\w*+ | \$\{[^{}\n]*\} | \$?\{\{[^{}\n]*\}\} | [\#$]?\{[\w.()\[\]'":!]*\} | %\w*% | %(?:\(\w+\))?[sdrv]
         | [:/@.\-\ "'])++
     | \$[\d@*\#?$!] | [$@]\(.* | `.* | \$env:\w+ | (?:env|file|fd|op|vault|arn|ssm):\S* | [:@][a-z_]+ | \?
     | (?:id|type|src|source|name)=\S* | (?-i:[A-Z0-9]+_[A-Z0-9_]+=\w\S*) | [\w-]+:(?:latest|\d{1,3})
@@ -127,7 +127,7 @@ _HEAD = re.compile(
       (?P<sign>[?+|:]{0,2}=(?![=>~]) | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["']))
       (?P<right>[ \t]*(?:[|>][+-]?[ \t]*\n[ \t]+)?) )"""
 )
-_KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,][ \t]*|:\d+[:-][ \t]*)\Z""")
+_KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,\\][ \t]*|:\d+[:-][ \t]*)\Z""")
 _OPEN = re.compile(r"""(?:[fbruFBRU]{1,2}(?=["'])|[$@&](?=["']))?(\\{0,7})(\"""|'''|["'`])""")
 _GLUED_ON = re.compile(r"""(?:[\w./+=@%-]|\\'|"[^"\s]*"|'[^'\s]*')++""")
 _TEMPLATE = r"\[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\}"
@@ -139,12 +139,12 @@ _LINE_WORD = re.compile(
     rf"""(?x) (?: {_TEMPLATE} | [^\s"'`\\,;(){{}}\[\]$] | \$(?!\{{) | \\(?![nrt"'`\s])
     | [,;(){{}}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
 )
-_REST_OF_LINE = re.compile(r"""[^\n\r"'`\\]*[^\s"'`\\]""")
+_REST_OF_LINE = re.compile(r"""(?:[^\n\r"'`\\]|(?<==)"[^"\n]*")++""")
 # What follows the sign is an expression, a type or a sentence, not a literal.
 _CODE = re.compile(
     r"""(?xm)
       (?:await|new|yield|not|typeof|lambda|function|async|if|match|case|class|def|return|func|fn)\b(?=[ \t(])
-    | [A-Za-z_$][\w$]*+(?:(?:\?\.|\.|::|->)[\w$]++)*+[!?]?[(\[<](?:[^\n]{0,120}?[)\]>]|[ \t]*$)
+    | [A-Za-z_$][\w$]*+(?:(?:\?\.|\.|::|->)[\w$]++)*+[!?]?[(\[<](?:["']|[^\n]{0,120}?(?:[)\]>]|[(,%+]$)|$)
     | (?=[\w$]*(?:\?\.|\.|::|->))[A-Za-z_$]*+(?:(?:\?\.|\.|::|->)[A-Za-z_$]++)++[!?]?(?=[\s,;)}\]]|$)
     | [\w$.]++[ \t]+(?:[-+*/%|&?<>=]+|or|and|if|else|in|is|as|instanceof)(?=[ \t])
     | (?!\{[A-Z\d]{3,12}\}\S)[(\[{<&|] | !\w+[ \t]"""
@@ -152,7 +152,9 @@ _CODE = re.compile(
 _ROOTED = re.compile(r"(?:os|process|self|this|settings|config|env|args|System|std)(?:\.|::)[A-Za-z_]")
 _VARIABLE = re.compile(r"[A-Za-z_$]+(?=[ \t]*[,;)}])")
 _PROSE = re.compile(r"[A-Za-z][A-Za-z'’]*[,.:;]?[ \t]+[A-Za-z(]")
-_ABOUT_A_FLAG = frozenset("is or and flag option to for must in not was if when as from via the".split())
+_ABOUT_A_FLAG = frozenset(
+    "is or and flag options option to for must in not was if when as from via the".split()
+)
 
 
 def _table(rows: str) -> Iterator[list[str]]:
@@ -379,7 +381,7 @@ def _looks_random(text: str, span: tuple[int, int]) -> bool:
 def _span(head: re.Match[str], words: str, strength: int) -> tuple[int, int] | None:
     """Where the value after this name begins and ends; None when what stands there is no secret."""
     text, at, sign = head.string, head.end(), head["sign"] or " "
-    if sign == "," and text[head.start() - 2 : head.start() - 1] != "(":
+    if (sign == "," and text[head.start() - 2 : head.start() - 1] != "(") or (sign == ":" == _before(head)):
         return None
     sure = sign not in ("==", "===", "!=", "!==", ",") and (sign != ":" or _is_key(head))
     if opening := _OPEN.match(text, at):
@@ -421,12 +423,21 @@ def _closes(head: re.Match[str], opening: re.Match[str]) -> bool:
 
 def _bare(head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> tuple[int, int] | None:
     text, colon = head.string, sign == ":"
-    if sign == "=>" or (sign == ">" and _before(head) != "<") or text.startswith(MASK, at):
+    if (
+        sign in ("=>", "+=")
+        or head["close"] == "]"
+        or (sign == ">" and _before(head) != "<")
+        or text.startswith(MASK, at)
+    ):
         return None
     if "authorization" in words and (scheme := _SCHEME.match(text, at)):
         credential = _CREDENTIAL.match(text, scheme.end())
         return credential.span() if credential else None
-    if colon and sure and ("phrase" in words or ("cookie" in words and "=" in text[at : at + _LOOK])):
+    if (
+        colon
+        and sure
+        and ("phrase" in words or ("cookie" in words and re.compile(r"[\w.%-]+=\S").match(text, at)))
+    ):
         line = _REST_OF_LINE.match(text, at)
         return line.span() if line else None
     pattern = _LINE_WORD if colon and head["right"] else _SHELL_WORD
@@ -452,7 +463,9 @@ def _is_code(head: re.Match[str], words: str, word: re.Match[str], sign: str) ->
     if _CODE.match(text, at) or (not tight and _PROSE.match(text, at)):
         return True
     spelled = _words(word[0])
-    noun = word[0].replace("_", "").isalnum() and _NOUN.search(spelled) is not None
+    if not tight and name.startswith(("self.", "this.")) and word[0].isidentifier():
+        return True
+    noun = word[0].replace("_", "").replace(".", "").isalnum() and _NOUN.search(spelled) is not None
     if _VARIABLE.match(text, at):
         return not tight or noun
     return noun and ("_" in spelled or (sign != ":" and not tight and words.endswith(spelled)))

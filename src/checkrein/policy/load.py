@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from checkrein.errors import ConfigError, RuleError
 from checkrein.policy import Policy
 from checkrein.policy.profiles import Profile, profile
@@ -23,7 +25,11 @@ def file_rules(raw: Iterable[Mapping[str, Any]], source: str, origin: str = "fil
                 raise RuleError(
                     "`uses` cannot be counted in a file.", remedy="Add it with `checkrein rules add`."
                 )
-            rules.append(rule(each, id=f"{source}#{number}", origin=origin))
+            made = rule(each, id=f"{source}#{number}", origin=origin)
+            # INVARIANT: a project's rule never goes by the name of a person's; uses are counted by id.
+            if origin == "project" and each.get("id"):
+                made = msgspec.structs.replace(made, id=f"{source}#{made.id}")
+            rules.append(made)
         except RuleError as error:
             raise ConfigError(f"rules[{number}]", None, error.message, error.remedy) from None
     seen: set[str] = set()

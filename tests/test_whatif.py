@@ -143,11 +143,9 @@ ERRORS = [
     ({"trust": []}, "input.invalid"),
     ({"risk": {"category": "huge"}}, "input.invalid"),
     ({"risk": {"category": 4}}, "input.invalid"),
-    pytest.param(
-        {"risk": {"category": []}},
-        "input.invalid",
-        marks=pytest.mark.xfail(raises=TypeError, reason="unhashable"),
-    ),
+    ({"risk": {"category": []}}, "input.invalid"),
+    ({"risk": {"effects": [5]}}, "input.invalid"),
+    ({"call": {"tool": "x", "argument": {}}}, "input.invalid"),
     ({"risk": {"domains": []}}, "input.invalid"),
     ({"risk": {"domains": "file_read"}}, "input.invalid"),
     ({"risk": {"domains": [""]}}, "input.invalid"),
@@ -167,11 +165,7 @@ def test_what_is_wrong_with_a_line_is_its_answer(question, code):
     "text",
     [b"", b"null", b"[]", b"5", b"{", b"\xff", b'{"call":{"tool":"\xff"}}', b'{"call":{"tool":"\\ud800"}}']
     + [b"[" * 100_000, b'{"call":' * 50_000, b'{"call":{"tool":"x"},"trust":{"*":NaN}}', b"\0"]
-    + [
-        pytest.param(
-            "\ud800", marks=pytest.mark.xfail(raises=UnicodeEncodeError, reason="no such line in UTF-8")
-        )
-    ]
+    + ["\ud800"]
     + [b'{"call":{"tool":"x"},"policy":{"settings":' + b"[" * 900 + b"]" * 900 + b"}}"]
     + [b'{"call":{"tool":"x"},"trust":{"*":' + b"9" * 5000 + b"}}"],
 )
@@ -220,3 +214,13 @@ def test_no_question_goes_without_an_answer(call, policy, trust, risk):
 def test_a_question_leaves_nothing_behind(home):
     line(call=BASH, policy={"rules": [DENY]})
     assert list(home.iterdir()) == []
+
+
+def test_given_effects_replace_the_classifier_s():
+    effects = [{"kind": "delete", "scope": "project", "target": "build"}]
+    assert explain({"tool": "Read"}, risk={"effects": effects})["risk"]["effects"] == effects
+
+
+def test_a_policy_json_cannot_hold_is_refused():
+    with pytest.raises(InputError, match="JSON"):
+        explain({"tool": "Read"}, {"rules": [object()]})

@@ -49,8 +49,11 @@ def explain(
     risk: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The verdict on a call under a policy, as plain data; raises InputError, RuleError or ConfigError."""
-    line = Line(dict(call), msgspec.Raw(_encode(policy or {})), dict(trust or {}), dict(risk or {}))
-    return as_json(_judge(line))
+    try:
+        text = _encode(policy or {})
+    except (TypeError, UnicodeError) as error:
+        raise InputError(f"`policy` must be what JSON can hold: {error}") from None
+    return as_json(_judge(Line(dict(call), msgspec.Raw(text), dict(trust or {}), dict(risk or {}))))
 
 
 def explain_line(text: bytes | str) -> bytes:
@@ -59,11 +62,12 @@ def explain_line(text: bytes | str) -> bytes:
         return _encode(as_json(_judge(_decode(text))))
     except CheckreinError as error:
         return _encode({"error": error.as_json()})
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return _encode({"error": InputError(f"This line is not a question: {error}").as_json()})
 
 
 def _judge(line: Line) -> Verdict:
+    _only(line.call, "call", ToolCall.__struct_fields__)
     call = tool_call(line.call)
     policy = _policy(bytes(line.policy))
     judged = _risk(call, line.risk)
@@ -75,12 +79,10 @@ def _risk(call: ToolCall, given: Mapping[str, Any]) -> Risk:
     judged = classify(call)
     if not given:
         return judged
-    for key in given:
-        if key not in _RISK_KEYS:
-            raise InputError(f"`risk.{key}` is not known.", remedy=f"Known: {', '.join(_RISK_KEYS)}.")
+    _only(given, "risk", _RISK_KEYS)
     changes: dict[str, Any] = {}
     if "category" in given:
-        if given["category"] not in Category.__members__:
+        if not isinstance(given["category"], str) or given["category"] not in Category.__members__:
             raise InputError(
                 f"`risk.category` is {given['category']!r}.", remedy="Use low, medium, high or critical."
             )
@@ -101,6 +103,13 @@ def _risk(call: ToolCall, given: Mapping[str, Any]) -> Risk:
     return msgspec.structs.replace(
         judged, **changes, reasons=(Reason(f"Given with the question: {said}."), *judged.reasons)
     )
+
+
+def _only(given: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
+    """A key nobody reads is a mistake somebody made."""
+    for key in given:
+        if key not in known:
+            raise InputError(f"`{where}.{key}` is not known.", remedy=f"Known: {', '.join(known)}.")
 
 
 def _fraction(name: str, value: Any) -> float:
@@ -125,9 +134,7 @@ def _policy(text: bytes) -> Policy:
     raw = msgspec.json.decode(text)
     if not isinstance(raw, dict):
         raise InputError("`policy` must be an object.")
-    for key in raw:
-        if key not in _POLICY_KEYS:
-            raise InputError(f"`policy.{key}` is not known.", remedy=f"Known: {', '.join(_POLICY_KEYS)}.")
+    _only(raw, "policy", _POLICY_KEYS)
     unmatched = raw.get("unmatched", "earned")
     if unmatched not in _UNMATCHED:
         raise InputError(f"`policy.unmatched` is {unmatched!r}.", remedy=f"Use {', '.join(_UNMATCHED)}.")

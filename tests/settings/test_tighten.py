@@ -121,10 +121,12 @@ def test_a_question_is_not_added_where_an_allow_list_denies_the_rest(profiles):
     assert result.notices
 
 
-def test_masking_only_grows():
+def test_masking_cannot_be_used_to_hide_commands_from_the_record():
     user = {"masking": {"keys": ["pin"], "patterns": ["a+"]}}
-    result = tightened({"masking": {"keys": ["iban"], "patterns": []}}, user).settings.masking
-    assert (result.keys, result.patterns) == (("pin", "iban"), ("a+",))
+    result = tightened({"masking": {"keys": ["pin", "command"], "patterns": []}}, user)
+    assert result.settings.masking.keys == ("pin",)
+    assert result.settings.masking.patterns == ("a+",)
+    assert any("masking.keys" in notice for notice in result.notices)
 
 
 def test_a_file_that_wants_nothing_changes_nothing():

@@ -48,6 +48,13 @@ def _alone(rule: Rule, now: float) -> list[Finding]:
         )
     if rule.tool is not None and "*" in rule.tool:
         found.append(Finding(rule.id, "literal", f"tool {rule.tool!r} is exact: write pattern for `*`"))
+    if (
+        rule.server is None
+        and rule.pattern
+        and rule.pattern.startswith("mcp")
+        and not rule.pattern.startswith("mcp__")
+    ):
+        found.append(Finding(rule.id, "literal", "matches no server's tool; write mcp__* or mcp__SERVER__*"))
     if "?" in (rule.tool or rule.pattern or ""):
         found.append(Finding(rule.id, "literal", "`?` is a plain question mark, not a wildcard"))
     if rule.action == "allow" and not rule.when and _is_wide(rule):

@@ -12,7 +12,6 @@ import msgspec
 from checkrein.settings import (
     SECTIONS,
     Door,
-    MaskingSettings,
     Phase,
     ProfileSettings,
     Settings,
@@ -37,14 +36,9 @@ def tighten(base: Settings, wanted: Settings) -> Tightened:
     """`base` moved towards `wanted` (`base` with the project applied) only where that is tighter."""
     notices: list[str] = []
     changes: dict[str, Any] = {
-        name: _section(name, getattr(base, name), getattr(wanted, name), notices)
-        for name in SECTIONS
-        if name != "masking"
+        name: _section(name, getattr(base, name), getattr(wanted, name), notices) for name in SECTIONS
     }
-    changes["masking"] = MaskingSettings(
-        keys=_union(base.masking.keys, wanted.masking.keys),
-        patterns=_union(base.masking.patterns, wanted.masking.patterns),
-    )
+    # Masking has no tighter side: more of it hides the agent's own commands from the record.
     changes["phases"] = {
         name: _phase(name, phase, wanted.phases[name], notices) for name, phase in base.phases.items()
     }

@@ -87,3 +87,14 @@ def test_rules_that_count_uses_are_known(store):
     store.write(lambda tx: add_rule(tx, "r1", {"action": "allow", "tool": "x", "uses": 3}, 1.0))
     store.write(lambda tx: add_rule(tx, "r2", {"action": "allow", "tool": "y"}, 1.0))
     assert Policies(store).of("").counted == frozenset({"r1"})
+
+
+def test_a_masking_pattern_that_cannot_be_used_is_a_fault(store, user_settings):
+    user_settings('[masking]\npatterns = ["(?=x)"]')
+    assert "masking.patterns" in Policies(store).of("").policy.fault
+    user_settings('[masking]\nkeys = ["customer"]\npatterns = ["CUST-[0-9]+"]')
+    redactor = Policies(store).of("").redactor
+    assert redactor.value({"customer": "Ada", "note": "see CUST-123"}) == {
+        "customer": "[masked]",
+        "note": "see [masked]",
+    }

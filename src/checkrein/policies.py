@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from checkrein.errors import ConfigError
 from checkrein.ledger.redact import Masking, Redactor
 from checkrein.policy import Policy
 from checkrein.policy.load import compile_policy
 from checkrein.policy.rules import Rule, rule
-from checkrein.settings import Settings
+from checkrein.settings import MaskingSettings, Settings
 from checkrein.settings.sources import PROJECT_FILE, Loaded, load, user_file
 from checkrein.store import Reader
 from checkrein.store.changes import change_numbers
@@ -58,17 +59,17 @@ class Policies:
 
     def _compile(self, project: str, door: str, phase: str | None) -> InForce:
         loaded = self.loaded(project)
+        redactor, fault = _redactor(loaded.settings.masking)
         policy = compile_policy(
             loaded.settings,
             stored=[as_rule(each) for each in all_rules(self._reader)],
             project_rules=loaded.project_rules,
             door=door,
             phase=phase,
-            fault=loaded.fault,
+            fault=loaded.fault or fault,
         )
-        masking = loaded.settings.masking
         counted = frozenset(each.id for each in policy.rules.rules if each.uses is not None)
-        return InForce(policy, Redactor(Masking(masking.keys, masking.patterns)), loaded.notices, counted)
+        return InForce(policy, redactor, loaded.notices, counted)
 
     def loaded(self, project: str) -> Loaded:
         """The settings files as they are now."""
@@ -77,6 +78,14 @@ class Policies:
             overrides=self._overrides,
             accepted=lambda path, sha256: is_accepted(self._reader, path, sha256),
         )
+
+
+def _redactor(masking: MaskingSettings) -> tuple[Redactor, str]:
+    """The user's masking; a pattern that cannot be used is a fault like any other setting."""
+    try:
+        return Redactor(Masking(masking.keys, masking.patterns)), ""
+    except ConfigError as error:
+        return Redactor(), str(error)
 
 
 def as_rule(stored: StoredRule) -> Rule:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall
-from checkrein.classify import builtins, interpreters, scripts, vcs, wrappers
+from checkrein.classify import builds, builtins, interpreters, machines, readers, scripts, services, vcs, wrappers
 from checkrein.classify.commands import run
 from checkrein.classify.domains import complexity, risk
 from checkrein.classify.findings import Finding
@@ -25,7 +25,7 @@ from checkrein.classify.words import Word
 
 __all__ = ["Tables", "classify", "describe"]
 
-_HANDLER_MODULES = (builtins, interpreters, scripts, vcs, wrappers)
+_HANDLER_MODULES = (builds, builtins, interpreters, machines, readers, scripts, services, vcs, wrappers)
 
 
 @cache

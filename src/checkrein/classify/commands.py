@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 from checkrein.call import Category
 from checkrein.classify import arming, hosts
 from checkrein.classify.expand import SECRET_NAME
 from checkrein.classify.options import Given, Parsed, assign, parse
 from checkrein.classify.shell import Shell
-from checkrein.classify.tables import Spec, matches_verb
+from checkrein.classify.tables import Spec, data, matches_verb
 from checkrein.classify.words import DYNAMIC, EMPTY, GLOB, HOLE, LITERAL, NETWORK, OPEN, SECRET, UNKNOWN, Word
 
 Handler = Callable[[Shell, Spec, list[Word], Word | None], Word | None]
@@ -116,7 +117,11 @@ def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
 
 
 def _asks_for_help(words: list[Word]) -> bool:
-    return any(word.text == "--help" and word.literal for word in words[:6]) and len(words) <= 6
+    """`--help` alone, or last behind operands only: elsewhere it may be another option's value."""
+    literal = [word.text for word in words]
+    if literal[:1] == ["--help"]:
+        return True
+    return literal[-1:] == ["--help"] and not any(text.startswith("-") for text in literal[:-1])
 
 
 def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
@@ -149,31 +154,51 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     """A service's command line, judged by the first verb in it that says whether it reads or changes."""
     parsed = parse(spec, words)
     options(shell, spec, parsed)
-    reads, writes, secrets, criticals = spec.verbs
-    if _asks_for_help(words) or any(w.text in ("-h", "help") for w in words):
+    if _asks_for_help(words) or (words and words[-1].text in ("-h", "help")):
         return Word(HOLE, OPEN)
-    for word in parsed.operands[:5]:
-        if word.kind not in (LITERAL, GLOB):
-            break
-        target = f"{spec.name} {' '.join(w.text for w in parsed.operands[:3])}"
-        if matches_verb(word.text, criticals):
-            shell.find("message", "outside", target, f"`{target}` sends or pays")
-            return UNKNOWN
-        if matches_verb(word.text, secrets):
-            shell.find("secret", "service", target, f"`{target}` shows a secret")
-            return Word(HOLE, DYNAMIC, SECRET)
-        if matches_verb(word.text, writes):
-            effect, scope = spec.effect or "network", spec.scope or "service-write"
-            shell.find(effect, scope, target, f"`{target}` changes something", spec.risk)
-            return UNKNOWN
-        if matches_verb(word.text, reads):
-            kind = "read" if spec.effect not in ("", "network") else "network"
-            shell.find(kind, "service", target, f"`{target}` only looks")
-            delicate(shell, parsed.operands)
-            return Word(HOLE, OPEN)
     target = f"{spec.name} {' '.join(w.shown for w in parsed.operands[:3])}"
-    shell.find("exec", "unknown", target, f"`{target}` is not something we know")
+    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)])
+    if kind == "critical":
+        shell.find("message", "outside", target, f"`{target}` sends or pays")
+    elif kind == "secret":
+        shell.find("secret", "service", target, f"`{target}` shows or changes secrets")
+        return Word(HOLE, DYNAMIC, SECRET)
+    elif kind == "write":
+        shell.find(spec.effect or "network", spec.scope, target, f"`{target}` changes something", spec.risk)
+    elif kind == "read":
+        service = spec.effect in ("", "network")
+        shell.find("network" if service else "read", "service", target, f"`{target}` only looks")
+        delicate(shell, parsed.operands)
+        return Word(HOLE, OPEN)
+    else:
+        shell.find("exec", "unknown", target, f"`{target}` is not something we know")
     return UNKNOWN
+
+
+def _verb_kind(spec: Spec, operands: list[str]) -> str:
+    """Which of the table's verbs comes first; wildcards count only when no named verb does."""
+    reads, writes, secrets, criticals = spec.verbs
+    at = {"first": operands[:1], "second": operands[1:2], "any": operands[:4]}[spec.verb]
+    named = tuple(verb for verb in writes if verb.strip("*-")) + change_verbs()
+    for word in at:
+        if matches_verb(word, criticals):
+            return "critical"
+        if matches_verb(word, tuple(v for v in secrets if v != "*")):
+            return "secret"
+        if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
+            return "write"
+        if matches_verb(word, reads):
+            return "read"
+        if matches_verb(word, named):
+            return "write"
+    if "*" in secrets:
+        return "secret"
+    return "write" if "*" in writes or any(matches_verb(w, writes) for w in at) else ""
+
+
+@cache
+def change_verbs() -> tuple[str, ...]:
+    return tuple(data("_tools")["names"]["changes"])
 
 
 def plain(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
@@ -303,6 +328,9 @@ def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
             shell.find("read", "secret", word.shown, f"`{spec.name}` is given a secret")
     elif role in ("list", "read", "write", "delete"):
         path(shell, role, word)
+    elif role == "move":
+        path(shell, "read", word)
+        path(shell, "write", word)
     elif role == "url" or role == "host":
         network(shell, spec, word)
     elif role == "shell":

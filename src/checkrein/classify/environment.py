@@ -46,4 +46,6 @@ def judge(shell: Shell, name: str, value: Word, *, exported: bool) -> None:
 
 def _tame(name: str, value: str) -> bool:
     """Values that switch a program off rather than redirect it (`PAGER=cat`, `GIT_EDITOR=true`)."""
+    if name == "PATH" and re.fullmatch(r"(?:(?:/usr(?:/local)?|/opt/homebrew)?/s?bin:?)+", value):
+        return True
     return value in ("", "cat", "true", ":", "less", "more", "/bin/cat", "0", "1") and not name.startswith(("LD_", "DYLD_"))

@@ -199,6 +199,14 @@ def jq(shell: Shell, spec: Spec, word: Word) -> None:
         shell.find("secret", "environment", match.group(), f"its {spec.name} program reads more than its input")
 
 
+def reaches_out(shell: Shell, word: Word) -> bool:
+    """SQL that calls a function which reads, writes or runs something outside the database."""
+    if not _SQL_BAD.search(word.text.lower()):
+        return False
+    shell.find("exec", "sql", word.shown, "its SQL calls a function that reaches beyond the database")
+    return True
+
+
 def sql(shell: Shell, spec: Spec, word: Word) -> None:
     """Reads are low; anything else, or anything unknown, is a change to a database."""
     text = word.text.strip()
@@ -211,8 +219,7 @@ def sql(shell: Shell, spec: Spec, word: Word) -> None:
             return
     bare = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith((".", "\\")))
     lower = _SQL_COMMENT.sub(" ", bare.replace(HOLE, "0")).lower()
-    if _SQL_BAD.search(lower):
-        shell.find("exec", "sql", text[:60], "its SQL calls a function that reaches beyond the database")
+    if reaches_out(shell, word):
         return
     for statement in _SQL_STRING.sub("''", lower).split(";"):
         words = statement.replace("(", " ").split()

@@ -58,6 +58,7 @@ class Shell(Redirects):
         self.functions: dict[str, Node | None] = {}
         self.called: set[str] = set()
         self.positional: list[Word] | None = []
+        self.locals: dict[str, Word | None] | None = None
         self.cwd: str | None = None
         self.depth = self.levels = self.nesting = self.parts = 0
         self.opaque = False
@@ -108,6 +109,8 @@ class Shell(Redirects):
         if len(source) > MAX_LENGTH:
             self.unclear("it is too long to be judged")
             return UNKNOWN
+        if source.startswith("#!"):
+            self.unclear("it is a whole script, with an interpreter line of its own")
         root = parser().parse(source.encode("utf-8", "replace")).root_node
         if root.has_error:
             # INVARIANT: a line we cannot parse is never low
@@ -316,12 +319,17 @@ class Shell(Redirects):
     def call_function(self, body: Node | None, arguments: list[Word] | None, stdin: Word | None = None) -> Word:
         if body is None:
             return UNKNOWN
-        kept = self.positional
-        self.positional = arguments
+        kept, outer = self.positional, self.locals
+        self.positional, self.locals = arguments, {}
         try:
             return self.statement(body, stdin)
         finally:
-            self.positional = kept
+            for name, value in (self.locals or {}).items():
+                if value is None:
+                    self.variables.pop(name, None)
+                else:
+                    self.variables[name] = value
+            self.positional, self.locals = kept, outer
 
     def assignments(self, node: Node, stdin: Word | None) -> Word:
         if node.type == "variable_assignment":
@@ -342,6 +350,7 @@ class Shell(Redirects):
             for child in node.children[1:]:
                 if child.type == "variable_assignment":
                     named = True
+                    self._make_local(keyword, text_of(child).partition("=")[0])
                     self.assign(child, exported=exported)
                     if set("".join(options)) & set("luni"):
                         self.variables[self._assignment(child)[0]] = UNKNOWN
@@ -357,6 +366,10 @@ class Shell(Redirects):
             if not named and keyword != "local":
                 self.find("secret", "environment", keyword, f"`{keyword}` prints variables, secrets among them")
         return EMPTY
+
+    def _make_local(self, keyword: str, name: str) -> None:
+        if self.locals is not None and keyword in ("local", "declare", "typeset"):
+            self.locals.setdefault(name, self.variables.get(name))
 
     def unset(self, node: Node, stdin: Word | None) -> Word:
         for child in node.children:

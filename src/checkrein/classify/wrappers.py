@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from checkrein.call import Category
 from checkrein.classify import environment
 from checkrein.classify.commands import delicate, handler, network, operands, options, path, plain, shell_text
 from checkrein.classify.options import parse
@@ -112,6 +113,7 @@ def find(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
     for word in starts:
         path(shell, "list", word)
     root = starts[0] if starts else Word(".")
+    _hunts(shell, starts, words[index:])
     while index < len(words):
         name = words[index].text
         index += 1
@@ -129,6 +131,18 @@ def find(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
                 path(shell, option.role, words[index])
             index += 1
     return Word(HOLE, OPEN)
+
+
+def _hunts(shell: Shell, starts: list[Word], tests: list[Word]) -> None:
+    """Looking for secrets by name, all over the machine or in the places that hold them."""
+    for start in starts:
+        scope = shell.places.place(start, shell.cwd).scope
+        wanted = [tests[i + 1] for i, w in enumerate(tests[:-1]) if w.text in ("-name", "-iname", "-path")]
+        if scope == "secret" or (
+            scope in ("everything", "home", "system") and any(shell.places.place(w).scope == "secret" for w in wanted)
+        ):
+            shell.find("read", "hunt", start.shown, "it looks for secrets by name", Category.medium)
+            return
 
 
 def _find_exec(shell: Shell, words: list[Word], index: int, root: Word) -> int:

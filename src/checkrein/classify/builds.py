@@ -28,13 +28,11 @@ def _outside(shell: Shell, word: Word) -> bool:
 def runner(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """Test runners load configuration and files: only the project's own are a test run."""
     parsed = parse(spec, words)
-    for given in parsed.given:
-        if given.role == "config" and given.value is not None and not _outside(shell, given.value):
-            words = [w for w in words if w is not given.value]
     for word in parsed.operands:
         if word.text.startswith(("/", "~", "..")) and _outside(shell, word):
             shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` runs tests from {word.shown}")
     kept = [g for g in parsed.given if not (g.role == "config" and g.value is not None and not _outside(shell, g.value))]
+    kept = [g for g in kept if not (g.name == "-p" and g.value is not None and g.value.text.startswith("no:"))]
     options(shell, spec, parsed._replace(given=kept))
     shell.find(spec.effect or "test", spec.scope, spec.name, f"`{spec.name}` runs the project's tests or checks")
     return Word(HOLE, OPEN)

@@ -25,7 +25,7 @@ _BINARIES = re.compile(
     r"^(?:/bin|/sbin|/usr/bin|/usr/sbin|/usr/local/bin|/usr/local/sbin|/opt/homebrew/bin|/opt/local/bin|/snap/bin)/([^/]+)$"
 )
 _PATHLIKE = re.compile(r"[/~]|^\.|\.[A-Za-z0-9]{1,6}$|^id_")
-_DELICATE = ("secret", "self", "agent-hooks")
+_PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
 
 
 def handler(name: str) -> Callable[[Handler], Handler]:
@@ -84,9 +84,10 @@ def known(shell: Shell, name: str, rest: list[Word], stdin: Word | None) -> Word
 
 
 def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
-    if len(rest) == 1 and rest[0].text in ("--help", "--version") and name.replace("-", "").isalnum():
-        shell.find("read", "help", name, f"`{name}` shows its {rest[0].text[2:]}")
-        return Word(HOLE, OPEN)
+    if rest and name.replace("-", "").isalnum() and all(_PLAIN_WORD.match(w.text) and w.literal for w in rest[:-1]):
+        if rest[-1].text == "--help" or [w.text for w in rest] == ["--version"]:
+            shell.find("read", "help", name, f"`{name}` shows its {rest[-1].text[2:]}")
+            return Word(HOLE, OPEN)
     shell.find("exec", "unknown", name, f"`{name}` is not a command we know")
     delicate(shell, rest)
     return UNKNOWN
@@ -107,6 +108,8 @@ def delicate(shell: Shell, words: list[Word]) -> None:
 
 def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """The words after a command's name, judged by its table entry."""
+    if len(words) == 1 and words[0].literal and words[0].text in ("--help", "--version"):
+        return Word(HOLE, OPEN)
     if spec.handler:
         output = HANDLERS[spec.handler](shell, spec, words, stdin)
         if output is not None:
@@ -128,8 +131,10 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     parsed = parse(spec, words, stop=True)
     options(shell, spec, parsed)
     if not parsed.operands:
-        if not words or parsed.given or spec.open:
-            return Word(HOLE, OPEN)
+        if spec.effect and not any(spec.verbs) and not (words and spec.effect == "exec"):
+            _own_effect(shell, spec, parsed, dry=False)
+        elif not words and any(spec.verbs):
+            shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
         return Word(HOLE, OPEN)
     first, rest = parsed.operands[0], parsed.operands[1:]
     if first.kind != LITERAL:
@@ -164,7 +169,8 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
         shell.find("secret", "service", target, f"`{target}` shows or changes secrets")
         return Word(HOLE, DYNAMIC, SECRET)
     elif kind == "write":
-        shell.find(spec.effect or "network", spec.scope, target, f"`{target}` changes something", spec.risk)
+        scope = spec.scope or ("service-write" if spec.effect in ("", "network") else "")
+        shell.find(spec.effect or "network", scope, target, f"`{target}` changes something", spec.risk)
     elif kind == "read":
         service = spec.effect in ("", "network")
         shell.find("network" if service else "read", "service", target, f"`{target}` only looks")
@@ -178,6 +184,8 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
 def _verb_kind(spec: Spec, operands: list[str]) -> str:
     """Which of the table's verbs comes first; wildcards count only when no named verb does."""
     reads, writes, secrets, criticals = spec.verbs
+    while operands and operands[0] in spec.groups:
+        operands = operands[1:]
     at = {"first": operands[:1], "second": operands[1:2], "any": operands[:4]}[spec.verb]
     named = tuple(verb for verb in writes if verb.strip("*-")) + change_verbs()
     for word in at:
@@ -204,6 +212,8 @@ def change_verbs() -> tuple[str, ...]:
 def plain(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     if _asks_for_help(words) and "command*" not in spec.args and "shell*" not in spec.args:
         return Word(HOLE, OPEN)
+    if spec.effect == "network" and any(w.text == HOLE and not w.quoted for w in words):
+        shell.find("exec", "unknown", spec.name, f"an option of `{spec.name}` cannot be known")
     stops = any(role in ("command*", "shell*") for role in spec.args)
     parsed = parse(spec, words, stop=stops)
     dry = options(shell, spec, parsed)
@@ -278,6 +288,8 @@ def _flag(shell: Shell, spec: Spec, given: Given) -> None:
 def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dry: bool) -> Word | None:
     """Effects of the operands; the output when the operands were a command of their own."""
     inplace, targeted = parsed.role("inplace"), parsed.role("target")
+    if inplace and not dry:
+        shell.find("write", "project", spec.name, f"`{spec.name}` rewrites files in place")
     pairs = assign(spec, _operands_for(spec, parsed), all_same=targeted)
     for index, (role, word) in enumerate(pairs):
         if role in ("command", "shell") and role + "*" in spec.args:
@@ -328,6 +340,8 @@ def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
             shell.find("read", "secret", word.shown, f"`{spec.name}` is given a secret")
     elif role in ("list", "read", "write", "delete"):
         path(shell, role, word)
+    elif role == "url-or-path":
+        network(shell, spec, word) if "://" in word.text else path(shell, "read", word)
     elif role == "move":
         path(shell, "read", word)
         path(shell, "write", word)

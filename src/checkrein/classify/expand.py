@@ -63,7 +63,7 @@ class Piece:
         if quoted:
             self.text.append(shield(text))
             return
-        if HOLE in text and word.kind == DYNAMIC:
+        if HOLE in text:
             self.split = True
         self.text.append(SPLIT.join(re.split(r"[ \t\n]+", text)).replace("{", shield("{")).replace("~", shield("~")))
 

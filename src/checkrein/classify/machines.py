@@ -20,6 +20,13 @@ def _changes(shell: Shell, spec: Spec, words: list[Word], why: str = "changes so
     return UNKNOWN
 
 
+def _shows(flag: str, quiet: set[str]) -> bool:
+    """A flag that only shows, or a cluster of such flags (`-dvvv`)."""
+    if flag in quiet:
+        return True
+    return flag[1:2] != "-" and len(flag) > 2 and all(f"-{letter}" in quiet for letter in flag[1:])
+
+
 @handler("flags-read")
 def flags_read(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """Harmless when it has flags and all of them are in `needs` (or, with `bare`, when it has none)."""
@@ -28,7 +35,7 @@ def flags_read(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) 
     operands = [w for w in words if not w.text.startswith("-")]
     if any(w.text in ("--help", "--version") for w in words):
         return Word(HOLE, OPEN)
-    if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(f in quiet for f in flags):
+    if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(_shows(f, quiet) for f in flags):
         for word in operands:
             path(shell, "list", word)
         return Word(HOLE, OPEN)
@@ -101,8 +108,8 @@ def scutil(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 @handler("dscl")
 def dscl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     verbs = [w.text.lstrip("-").lower() for w in words if not w.text.startswith(("/", ".")) or w.text in (".",)]
-    if any(v in ("read", "list", "search", "readall", "readpl", "readpli", "cat", "diff", "ls", "help", "authonly1") for v in verbs[:3]):
-        if not any(v in ("create", "delete", "append", "merge", "change", "passwd", "changei", "createpl") for v in verbs[:3]):
+    if any(v in ("read", "list", "search", "readall", "readpl", "readpli", "cat", "diff", "ls", "help", "authonly1") for v in verbs[:6]):
+        if not any(v in ("create", "delete", "append", "merge", "change", "passwd", "changei", "createpl") for v in verbs[:6]):
             return Word(HOLE, OPEN)
     return _changes(shell, spec, words, "changes users or groups")
 
@@ -141,7 +148,9 @@ def ip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     if not named or named[0] == "help" or len(named) == 1:
         return Word(HOLE, OPEN)
     reads = ("show", "list", "get", "help", "ls", "lst", "sh", "s", "l", "identify", "pids", "monitor", "save", "dev", "stats", "g")
-    if named[1] in reads or named[0].startswith("mo") or (named[0].startswith("n") and named[1] == "pids"):
+    if named[1] in reads or (len(named) > 2 and named[2] in ("list", "show") and named[1] in ("state", "policy")):
+        return Word(HOLE, OPEN)
+    if named[0].startswith("mo") or (named[0].startswith("n") and named[1] == "pids"):
         return Word(HOLE, OPEN)
     return _changes(shell, spec, words, "changes the network")
 

@@ -193,3 +193,11 @@ def sysctl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     if any("=" in w.text and not w.text.startswith("-") for w in words):
         shell.find("config", "system", "sysctl", "it changes a kernel setting")
     return None
+
+
+@handler("pager")
+def pager(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`less +!cmd FILE`: a command for the pager to start with."""
+    if any(w.text.startswith("+") and not re.fullmatch(r"\+(?:\d+|G|F|/.*)", w.text) for w in words):
+        shell.find("exec", "shell", spec.name, f"`{spec.name}` starts with a command of its own")
+    return None

@@ -16,8 +16,8 @@ _AWK_EXEC = re.compile(r"\bsystem\s*\(|\|\s*getline|\|&|(?:print|printf)[^;{}\n]
 _AWK_WRITE = re.compile(r"(?:print|printf)\b([^;}\n]*)")
 _AWK_TARGET = re.compile(r">>?\s*(\"(?:[^\"\\]|\\.)*\"|[A-Za-z_$(][^;}\n]*)")
 _AWK_READ = re.compile(r"getline\b[^;}\n]*<\s*(\"[^\"]*\"|\w+)")
-_JQ_BAD = re.compile(r"\benv\b|\$ENV\b|\binput_filename\b|\bimport\b|\binclude\b|\bgetpath\(\"/|\$__prog_args|\b@sh\b(?!.)")
-_YQ_BAD = re.compile(r"\b(?:load(?:_str|_xml|_props|_base64)?|env|strenv|envsubst|eval|system)\s*(?:\(|\b)")
+_JQ_BAD = re.compile(r"(?<![.\w$])env\b|\$ENV\b|(?<![.\w])(?:import|include)\b|\$__prog_args")
+_YQ_BAD = re.compile(r"(?<![.\w])(?:load\w*\s*\(|(?:env|strenv|envsubst|eval|system)\b)")
 _SQL_READS = ("select", "explain", "show", "describe", "desc", "with", "pragma", "values", "use", "help", "list", "summarize", "from")
 _SQL_CHANGES = re.compile(
     r"\b(?:insert|update|delete|drop|alter|create|truncate|replace|merge|grant|revoke|attach|detach|copy|export|import|vacuum"
@@ -28,6 +28,11 @@ _SQL_BAD = re.compile(
     r"|outfile|dumpfile|load_file|sys_exec|xp_\w+|sp_\w+|openrowset|opendatasource|openquery|copy_to|program|query_to_xml|nextval|setval"
     r"|read_(?:csv|text|blob|json|parquet)\w*\s*\(|http_get|getenv|pragma\s+\w+\s*=|pg_sleep|benchmark\s*\(|waitfor",
 )
+_PRAGMA = re.compile(
+    r"\s*pragma\s+(?:\w+\.)?(?:table_x?info|index_x?info|index_list|foreign_key_list|database_list|\w*_list|show\w*|version|\w+_check|compile_options"
+    r"|schema_version|user_version|page_count|page_size|journal_mode|encoding|freelist_count|cache_size|storage_info|database_size|metadata_info)\b"
+)
+_SQL_ESCAPE = re.compile(r"\\(?:g|o|w|!|copy|i|e|s|watch|setenv|prompt|\.)|\bfrom\s+'[^']*[/.]", re.IGNORECASE)
 _SQL_STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$\$.*?\$\$", re.S)
 _SQL_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
 _DOT_COMMANDS = re.compile(
@@ -199,9 +204,16 @@ def jq(shell: Shell, spec: Spec, word: Word) -> None:
         shell.find("secret", "environment", match.group(), f"its {spec.name} program reads more than its input")
 
 
+def _only_reads(words: list[str], statement: str) -> bool:
+    if words[0] in ("pragma", "show", "describe", "desc", "explain", "help", "use") and "=" not in statement:
+        return words[0] != "explain" or "analyze" not in words[:3] or not _SQL_CHANGES.search(statement)
+    return words[0] in _SQL_READS and not _SQL_CHANGES.search(statement)
+
+
 def reaches_out(shell: Shell, word: Word) -> bool:
     """SQL that calls a function which reads, writes or runs something outside the database."""
-    if not _SQL_BAD.search(word.text.lower()):
+    lines = [line for line in word.text.splitlines() if not _PSQL_META.match(line)]
+    if not _SQL_BAD.search(word.text.lower()) and not _SQL_ESCAPE.search("\n".join(lines)):
         return False
     shell.find("exec", "sql", word.shown, "its SQL calls a function that reaches beyond the database")
     return True
@@ -225,12 +237,13 @@ def sql(shell: Shell, spec: Spec, word: Word) -> None:
         words = statement.replace("(", " ").split()
         if not words:
             continue
-        if words[0] not in _SQL_READS or _SQL_CHANGES.search(statement.replace("current_setting", "")):
-            if words[0] in ("pragma", "show", "describe", "desc", "explain", "help", "use") and "=" not in statement:
-                if words[0] != "explain" or "analyze" not in words[:3]:
-                    continue
-            shell.find("write", "database", text[:60], f"its SQL changes the database: {text[:60]}")
+        if words[0] == "pragma" and not _PRAGMA.match(statement):
+            shell.find("write", "database", text[:60], f"its SQL changes a setting: {text[:60]}")
             return
+        if _only_reads(words, statement):
+            continue
+        shell.find("write", "database", text[:60], f"its SQL changes the database: {text[:60]}")
+        return
     if re.search(r"\b(?:password|passwd|pg_shadow|pg_authid|mysql\.user)\b", lower) and word.taint & SECRET:
         shell.find("secret", "database", text[:60], "its SQL reads credentials")
 

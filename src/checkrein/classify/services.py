@@ -102,11 +102,6 @@ def _remote_like(word: Word) -> bool:
     return bool(re.search(r"\w\.\w|://|@|:\d|\w:", word.text)) or not word.literal
 
 
-@handler("gh")
-def gh(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
-    return None
-
-
 @handler("gh-api")
 def gh_api(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """GET unless a method or fields say otherwise; a GraphQL query reads unless it is a mutation."""

@@ -5,6 +5,7 @@ Syntax only. What a command does is asked of commands.py; what a word is, of exp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 MAX_PARTS = 240
 MAX_DEPTH = 24
 MAX_NODES_DEEP = 120
+_HIDDEN_INDEX = re.compile(r"\[[^\]]*(?:\$\(|`)")
+"""Arithmetic and array names are expanded again, even out of single quotes: `declare -i n='a[$(cmd)]'`."""
+_REEXPANDING = frozenset(("let", "test", "[", "printf", "read", "wait", "mapfile", "readarray", "unset", "export", "local"))
 _SHELL_WORDS = frozenset(("}", "]]", "fi", "done", "esac"))
 
 
@@ -243,6 +247,7 @@ class Shell(Redirects):
         return UNKNOWN
 
     def test(self, node: Node, stdin: Word | None) -> Word:
+        self.hidden_index(node)
         self.expander.inside(node)
         return EMPTY
 
@@ -344,6 +349,7 @@ class Shell(Redirects):
         words = text_of(node).split(None, 2)
         keyword = words[0] if words else ""
         with self.within(text_of(node)):
+            self.hidden_index(node)
             options = [text_of(c) for c in node.children if c.type == "word" and (c.text or b"").startswith(b"-")]
             exported = keyword == "export" or any("x" in option for option in options)
             named = False
@@ -371,7 +377,12 @@ class Shell(Redirects):
         if self.locals is not None and keyword in ("local", "declare", "typeset"):
             self.locals.setdefault(name, self.variables.get(name))
 
+    def hidden_index(self, node: Node) -> None:
+        if _HIDDEN_INDEX.search(text_of(node)):
+            self.find("exec", "shell", text_of(node)[:60], "an array index in it is run as a command")
+
     def unset(self, node: Node, stdin: Word | None) -> Word:
+        self.hidden_index(node)
         for child in node.children:
             if child.type == "variable_name":
                 self.variables.pop(text_of(child), None)
@@ -395,6 +406,8 @@ class Shell(Redirects):
             stdin = self.inputs(redirects, stdin)
             for name, value in assigned:
                 environment.judge(self, name, value, exported=bool(words))
+            if words and words[0].text in _REEXPANDING:
+                self.hidden_index(node)
             if not words:
                 self.variables.update(assigned)
                 return EMPTY

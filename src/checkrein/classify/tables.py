@@ -43,7 +43,7 @@ ROLES: Mapping[str, str] = {
 }
 """Table key to the role its options play."""
 
-_WORDS = ("about", "args", "effect", "scope", "risk", "style", "handler", "gives", "like", "needs", "verb")
+_WORDS = ("about", "args", "effect", "scope", "risk", "style", "handler", "gives", "like", "needs", "verb", "groups")
 _FLAGS = ("open", "share", "bare")
 _VERBS = ("read_verbs", "write_verbs", "secret_verbs", "critical_verbs")
 KEYS = frozenset((*ROLES, *_WORDS, *_FLAGS, *_VERBS))
@@ -61,7 +61,7 @@ class Spec:
     """The grammar of one command or subcommand, ready to parse with."""
 
     __slots__ = ("args", "bare", "effect", "gives", "handler", "name", "needs", "open", "options", "raw", "risk")
-    __slots__ += ("scope", "style", "verb", "verbs")
+    __slots__ += ("groups", "scope", "style", "verb", "verbs")
 
     def __init__(self, name: str, raw: Mapping[str, Any], inherited: Mapping[str, Option]) -> None:
         self.name, self.raw = name, raw
@@ -75,6 +75,7 @@ class Spec:
         self.handler: str = raw.get("handler", "")
         self.gives: str = raw.get("gives", "found")
         self.needs: str = raw.get("needs", "")
+        self.groups: tuple[str, ...] = tuple(raw.get("groups", "").split())
         self.verbs = tuple(tuple(raw[key].split()) if key in raw else () for key in _VERBS)
         anything = "*" in self.verbs[1] or "*" in self.verbs[2]
         self.verb: str = raw.get("verb", "first" if anything else "any")

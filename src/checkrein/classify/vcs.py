@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import handler, options, path
+from checkrein.classify.commands import handler, options, path, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -33,7 +33,7 @@ def git(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
                 shell.find("exec", "hijack", text[:80], f"`git -c {given.value.shown}` changes what git runs or trusts")
         elif given.name == "-C" and given.value is not None and given.value.literal:
             target = shell.places.place(given.value, shell.cwd)
-            if target.scope not in ("project", "home") or target.path not in (shell.places.project, shell.places.cwd):
+            if target.scope != "home" and target.path not in (shell.places.project, shell.places.cwd):
                 shell.find("exec", "elsewhere", target.path, f"git runs with the configuration of {given.value.shown}")
     if shell.cwd is not None and shell.places.place(Word(shell.cwd)).scope == "tmp" and parsed.operands:
         shell.find("exec", "elsewhere", shell.cwd, f"git runs with the configuration of {shell.cwd}")
@@ -56,10 +56,12 @@ def branch(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     """`git branch` and `git tag` list without operands (or with listing options) and create with them."""
     parsed = parse(spec, words)
     listing = parsed.role("list") or any(g.name in spec.raw["needs"].split() for g in parsed.given)
-    if not parsed.operands or listing:
+    creating = spec.name == "git tag" and parsed.has("-a", "-s", "-m", "-u", "--annotate", "--sign", "--message")
+    if (not parsed.operands or listing) and not creating:
         options(shell, spec, parsed)
         return Word(HOLE, OPEN)
-    shell.find("git", "", f"{spec.name} {parsed.operands[0].shown}", f"`{spec.name} {parsed.operands[0].shown}` changes the repository")
+    target = " ".join([spec.name, *(w.shown for w in parsed.operands[:1])])
+    shell.find("git", "", target, f"`{target}` changes the repository")
     options(shell, spec, parsed)
     return EMPTY
 
@@ -88,3 +90,11 @@ def config(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     return EMPTY
 
 
+
+
+@handler("reflog")
+def reflog(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`git reflog HEAD~5` is `git log -g`; only named subcommands do something else."""
+    if words and words[0].literal and shell.tables.spec(f"git reflog {words[0].text}") is not None:
+        return None
+    return plain(shell, spec, words, stdin)

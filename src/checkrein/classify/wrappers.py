@@ -52,7 +52,7 @@ def env(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
             return shell_text(shell, given.value._replace(text=f"{given.value.text} {tail}"), stdin)
         if given.name in ("-C", "--chdir") and given.value is not None and given.value.literal:
             shell.cwd = shell.places.absolute(given.value.text, shell.cwd)
-    rest = _assignments(shell, parsed.operands)
+    rest = _assignments(shell, [w for i, w in enumerate(parsed.operands) if i or w.text != "-"])
     if rest:
         output = shell.argv(rest, stdin)
         shell.cwd = kept
@@ -149,7 +149,9 @@ def _find_exec(shell: Shell, words: list[Word], index: int, root: Word) -> int:
     end = index
     while end < len(words) and words[end].text not in (";", "+"):
         end += 1
-    found = Word(f"{root.text.rstrip('/')}/{HOLE}", OPEN, quoted=True)
+    named = next((words[i + 1].text for i, w in enumerate(words[: index - 1]) if w.text in ("-name", "-path")), "")
+    tail = f"/{named.strip('*')}" if named else ""
+    found = Word(f"{root.text.rstrip('/')}/{HOLE}{tail}", OPEN, quoted=True)
     command = [_filled(w, "{}", found) for w in words[index:end]]
     if command:
         shell.argv(command, None)
@@ -301,7 +303,8 @@ def container_exec(shell: Shell, spec: Spec, words: list[Word], stdin: Word | No
     if spec.name.startswith("kubectl"):
         marks = [i for i, w in enumerate(words) if w.text == "--"]
         rest = words[marks[0] + 1 :] if marks else rest
-    if not rest or parsed.has("-d", "--detach", "--privileged", "-u", "--user", "--detach-keys"):
+    nested = rest and rest[0].text in ("bash", "sh", "zsh", "env", "docker", "sudo", "su", "python", "node")
+    if not rest or nested or parsed.has("-d", "--detach", "--privileged", "--detach-keys"):
         shell.find("exec", "container", spec.name, "what it does inside the container is not said")
     return shell.argv(rest, stdin) if rest else UNKNOWN
 

@@ -1,6 +1,6 @@
 """The risk stage: a tool call in, what it can break out.
 
-Pure: it decides from the call, its tables and a path resolver passed in. Called by the pipeline, never calls it.
+Pure: it decides from the call, its tables and a path resolver passed in. The pipeline calls it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ from functools import cache
 from typing import Any
 
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall
-from checkrein.classify import builds, builtins, interpreters, machines, readers, scripts, services, vcs, wrappers
+from checkrein.classify import (
+    builds,
+    builtins,
+    interpreters,
+    machines,
+    readers,
+    scripts,
+    services,
+    vcs,
+    wrappers,
+)
 from checkrein.classify.commands import run
 from checkrein.classify.domains import complexity, risk
 from checkrein.classify.findings import Finding
@@ -25,7 +35,18 @@ from checkrein.classify.words import Word
 
 __all__ = ["Tables", "classify", "describe"]
 
-_HANDLER_MODULES = (builds, builtins, interpreters, machines, readers, scripts, services, vcs, wrappers)
+_HANDLER_MODULES = (
+    builds,
+    builtins,
+    databases,
+    interpreters,
+    machines,
+    readers,
+    scripts,
+    services,
+    vcs,
+    wrappers,
+)
 
 
 @cache
@@ -85,7 +106,9 @@ def _capped(why: str) -> Risk:
 
 
 def _malformed(call: ToolCall) -> Risk:
-    finding = Finding(Effect("exec", "unknown", ""), Category.critical, f"`{call.name}` has no command we can read")
+    finding = Finding(
+        Effect("exec", "unknown", ""), Category.critical, f"`{call.name}` has no command we can read"
+    )
     return Risk(
         category=finding.category,
         domains=("shell_exec",),

@@ -17,7 +17,7 @@ _PERCENT = re.compile(r"%(?:%|[-+ #0]*[\d*]*(?:\.[\d*]+)?[diouxXfFeEgGaAcsbqn(])
 
 
 @handler("cd")
-def change_directory(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def change_directory(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     target = next((w for w in words if not w.text.startswith("-") or w.text == "-"), None)
     if target is None:
         shell.cwd = shell.places.home
@@ -29,7 +29,7 @@ def change_directory(shell: Shell, spec: Spec, words: list[Word], stdin: Word | 
 
 
 @handler("echo")
-def echo(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def echo(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Text that is only data; a secret variable among it is still a secret shown."""
     escapes = False
     while words and re.fullmatch(r"-[neE]+", words[0].text) and words[0].literal:
@@ -44,7 +44,7 @@ def echo(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
 
 
 @handler("printf")
-def printf(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def printf(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if any(w.taint & SECRET for w in words):
         shell.find("read", "secret", "environment", "it prints a secret variable")
     if len(words) >= 2 and words[0].text == "-v":
@@ -69,7 +69,7 @@ def printf(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
 
 @handler("set")
-def set_options(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def set_options(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if not words:
         shell.find("secret", "environment", "set", "`set` prints variables, secrets among them")
     for index, word in enumerate(words):
@@ -79,13 +79,15 @@ def set_options(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         if not word.text.startswith(("-", "+")) and (index == 0 or words[index - 1].text not in ("-o", "+o")):
             shell.positional = list(words[index:])
             break
-        if word.text in ("allexport", "history") or (word.text.startswith("-") and "a" in word.text and "o" not in word.text):
+        if word.text in ("allexport", "history") or (
+            word.text.startswith("-") and "a" in word.text and "o" not in word.text
+        ):
             shell.find("config", "shell", word.text, "it exports or records every variable from here on")
     return EMPTY
 
 
 @handler("shift")
-def shift(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def shift(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if shell.positional:
         count = int(words[0].text) if words and words[0].text.isdigit() and len(words[0].text) < 4 else 1
         shell.positional = shell.positional[count:]
@@ -110,7 +112,7 @@ def read_variable(shell: Shell, spec: Spec, words: list[Word], stdin: Word | Non
 
 
 @handler("eval")
-def evaluate(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def evaluate(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     if not words:
         shell.unclear("text is evaluated as shell code")
         return UNKNOWN
@@ -123,7 +125,7 @@ def evaluate(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
 
 
 @handler("source")
-def source(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def source(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if not words:
         return EMPTY
     target = words[0]
@@ -134,7 +136,7 @@ def source(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
 
 @handler("alias")
-def alias(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def alias(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     for word in words:
         name, mark, text = word.text.partition("=")
         if mark:
@@ -145,7 +147,7 @@ def alias(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
 
 
 @handler("trap")
-def trap(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def trap(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     words = [w for w in words if w.text != "--"]
     if words and not words[0].text.startswith("-") and len(words) > 1 and words[0].text:
         if any(w.text.upper().removeprefix("SIG") in ("DEBUG", "ERR", "RETURN") for w in words[1:]):
@@ -155,7 +157,7 @@ def trap(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
 
 
 @handler("exec")
-def replace_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def replace_shell(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     while words and words[0].text.startswith("-") and words[0].literal:
         words = words[2:] if words[0].text == "-a" else words[1:]
     if not words or re.fullmatch(r"\{\w+\}", words[0].text):
@@ -164,7 +166,7 @@ def replace_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | Non
 
 
 @handler("command")
-def command_builtin(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def command_builtin(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """`command -v x` only looks; `command x` and `builtin x` run it past functions and aliases."""
     if words and words[0].text in ("-v", "-V", "-pv", "-pV"):
         return Word(HOLE, OPEN)
@@ -174,7 +176,7 @@ def command_builtin(shell: Shell, spec: Spec, words: list[Word], stdin: Word | N
 
 
 @handler("coproc")
-def coprocess(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def coprocess(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     shell.unclear("a co-process runs beside this line")
     if words and words[0].text not in ("{", "("):
         body = words[2:] if len(words) > 1 and words[1].text == "{" else words
@@ -184,12 +186,12 @@ def coprocess(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -
 
 
 @handler("test")
-def test(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def test(_shell: Shell, _spec: Spec, _words: list[Word], _stdin: Word | None) -> Word:
     return EMPTY
 
 
 @handler("printenv")
-def printenv(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def printenv(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     from checkrein.classify.commands import secret_name
 
     named = [w for w in words if not w.text.startswith("-")]
@@ -203,7 +205,7 @@ def printenv(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
 
 
 @handler("opaque")
-def opaque(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def opaque(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Builtins that rewire the shell (`enable`, `hash -p`, `bind -x`, `complete -C`)."""
     flags = {w.text for w in words if w.text.startswith("-")}
     quiet = set(spec.raw.get("needs", "").split())
@@ -213,4 +215,4 @@ def opaque(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     return Word(HOLE, OPEN)
 
 
-SCRIPTS.setdefault("text", lambda shell, spec, word: None)
+SCRIPTS.setdefault("text", lambda _shell, _spec, _word: None)

@@ -1,6 +1,6 @@
 """One command: its name looked up, its arguments sorted by the table, each argument's effect found.
 
-Called by the shell walk for every command it meets. Commands with a language of their own have a handler elsewhere.
+Called by the shell walk for every command. Commands with a language of their own have a handler elsewhere.
 """
 
 from __future__ import annotations
@@ -84,10 +84,12 @@ def known(shell: Shell, name: str, rest: list[Word], stdin: Word | None) -> Word
 
 
 def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
-    if rest and name.replace("-", "").isalnum() and all(_PLAIN_WORD.match(w.text) and w.literal for w in rest[:-1]):
-        if rest[-1].text == "--help" or [w.text for w in rest] == ["--version"]:
-            shell.find("read", "help", name, f"`{name}` shows its {rest[-1].text[2:]}")
-            return Word(HOLE, OPEN)
+    plain_words = all(_PLAIN_WORD.match(w.text) and w.literal for w in rest[:-1])
+    last = rest[-1].text if rest else ""
+    asks = last == "--help" or (last == "--version" and len(rest) == 1)
+    if asks and plain_words and name.replace("-", "").isalnum():
+        shell.find("read", "help", name, f"`{name}` shows its {last[2:]}")
+        return Word(HOLE, OPEN)
     shell.find("exec", "unknown", name, f"`{name}` is not a command we know")
     delicate(shell, rest)
     return UNKNOWN
@@ -150,7 +152,12 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         return verbs(shell, spec, [first, *rest])
     if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
         return Word(HOLE, OPEN)
-    shell.find("exec", "unknown", f"{spec.name} {first.text}", f"`{spec.name} {first.shown}` is not something we know")
+    shell.find(
+        "exec",
+        "unknown",
+        f"{spec.name} {first.text}",
+        f"`{spec.name} {first.shown}` is not something we know",
+    )
     delicate(shell, rest)
     return UNKNOWN
 
@@ -235,7 +242,9 @@ def _own_effect(shell: Shell, spec: Spec, parsed: Parsed, *, dry: bool) -> None:
     why = spec.raw.get("about") or f"`{target}` {_SAYS.get(spec.effect, 'has effects')}"
     if not spec.effect and spec.risk == Category.low:
         return
-    shell.find(spec.effect or "exec", spec.scope, target, why, max([spec.risk, *raised]) if spec.risk else None)
+    shell.find(
+        spec.effect or "exec", spec.scope, target, why, max([spec.risk, *raised]) if spec.risk else None
+    )
 
 
 _SAYS = {
@@ -282,7 +291,9 @@ def _flag(shell: Shell, spec: Spec, given: Given) -> None:
         return
     else:
         kind = {"shell": "exec", "url": "network", "host": "network"}.get(role, role)
-        shell.find(kind, "option", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {_SAYS.get(kind, kind)}")
+        shell.find(
+            kind, "option", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {_SAYS.get(kind, kind)}"
+        )
 
 
 def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dry: bool) -> Word | None:
@@ -296,22 +307,25 @@ def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dr
             rest = [w for r, w in pairs[index:] if r == role]
             return _carried(shell, role, rest, stdin)
         if role == "extra":
-            shell.find("exec", "unknown", word.shown, f"`{spec.name}` got more operands than we know the meaning of")
+            shell.find(
+                "exec", "unknown", word.shown, f"`{spec.name}` got more operands than we know the meaning of"
+            )
             continue
-        if inplace and role == "read":
-            role = "write"
-        if dry and role in ("write", "delete", "exec"):
-            role = "list"
-        value(shell, spec, role, word, "")
+        value(shell, spec, _changed_role(role, inplace=inplace, dry=dry), word, "")
     return None
+
+
+def _changed_role(role: str, *, inplace: bool, dry: bool) -> str:
+    if dry and role in ("write", "delete", "exec", "move"):
+        return "list"
+    return "write" if inplace and role == "read" else role
 
 
 def _operands_for(spec: Spec, parsed: Parsed) -> list[Word]:
     """A script given by an option takes the place of the script operand."""
-    if spec.args and spec.args[0] in ("pattern", "script", "sql"):
-        if any(g.role in ("script", "scriptfile", "sql") or g.name in ("--files",) for g in parsed.given):
-            return [EMPTY, *parsed.operands]
-    return parsed.operands
+    given = any(g.role in ("script", "scriptfile", "sql") or g.name == "--files" for g in parsed.given)
+    scripted = bool(spec.args) and spec.args[0] in ("pattern", "script", "sql")
+    return [EMPTY, *parsed.operands] if given and scripted else parsed.operands
 
 
 def _carried(shell: Shell, role: str, words: list[Word], stdin: Word | None) -> Word:
@@ -320,7 +334,9 @@ def _carried(shell: Shell, role: str, words: list[Word], stdin: Word | None) -> 
     return shell_text(shell, Word(" ".join(w.text for w in words), max(w.kind for w in words)), stdin)
 
 
-def shell_text(shell: Shell, word: Word, stdin: Word | None = None, arguments: list[Word] | None = None) -> Word:
+def shell_text(
+    shell: Shell, word: Word, stdin: Word | None = None, arguments: list[Word] | None = None
+) -> Word:
     """Text that is run by a shell."""
     if word.kind in (LITERAL, GLOB) and HOLE not in word.text:
         return shell.subshell(word.text, stdin, arguments)
@@ -353,10 +369,18 @@ def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
         scope = "flow" if word.taint & NETWORK else "shell" if role == "exec" else "option"
         kind = "config" if role == "config" else "exec"
         what = option or spec.name
-        shell.find(kind, scope, word.shown, f"`{what}` {'loads' if role == 'config' else 'runs'} {word.shown}")
+        shell.find(
+            kind, scope, word.shown, f"`{what}` {'loads' if role == 'config' else 'runs'} {word.shown}"
+        )
         delicate(shell, [word])
     elif role in Category.__members__:
-        shell.find(spec.effect or "exec", spec.scope, option, f"`{spec.name} {option}` is to be careful with", Category[role])
+        shell.find(
+            spec.effect or "exec",
+            spec.scope,
+            option,
+            f"`{spec.name} {option}` is to be careful with",
+            Category[role],
+        )
     elif role in ("env",):
         environment_word(shell, word)
     elif role in SCRIPTS:
@@ -403,7 +427,11 @@ def path(shell: Shell, role: str, word: Word) -> None:
             scope = "secret"
         if scope == "device":
             scope = "system"
-    if role == "write" and (armed := arming.what(place.path)) and scope not in ("self", "agent-hooks", "vcs-internal"):
+    if (
+        role == "write"
+        and (armed := arming.what(place.path))
+        and scope not in ("self", "agent-hooks", "vcs-internal")
+    ):
         shell.find("write", "armed", place.path, f"it writes {word.shown}, which {armed}")
         return
     if role == "write" and scope == "everything":

@@ -1,4 +1,4 @@
-"""Effects into a judgement: how bad each is on its own, which domains they belong to, how complex the line was.
+"""Effects into a judgement: how bad each is, which domains they belong to, how complex the line was.
 
 Called at the end of every classification, by shell lines and tools alike.
 """
@@ -20,7 +20,9 @@ PLAIN_CEILING = 0.6
 @cache
 def _judgements() -> dict[str, Category]:
     rows = data("_effects")["category"]
-    return {f"{kind} {scope}": Category[word] for kind, scopes in rows.items() for scope, word in scopes.items()}
+    return {
+        f"{kind} {scope}": Category[word] for kind, scopes in rows.items() for scope, word in scopes.items()
+    }
 
 
 @cache
@@ -63,7 +65,9 @@ def complexity(parts: int, nesting: int, dynamic: int, opaque: bool) -> float:
     return round(min(1.0, 0.8 + 0.2 * plain / PLAIN_CEILING) if opaque else plain, 3)
 
 
-def risk(part: Part, *, complexity: float, fallback: str = "file_read", extra: tuple[Finding, ...] = ()) -> Risk:
+def risk(
+    part: Part, *, complexity: float, fallback: str = "file_read", extra: tuple[Finding, ...] = ()
+) -> Risk:
     """The Risk of everything found in `part`, plus what flows added."""
     findings = [*part.all(), *extra]
     unique = dict.fromkeys(finding.effect for finding in findings)

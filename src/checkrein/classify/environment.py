@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 @cache
 def _rules() -> dict[str, re.Pattern[str]]:
     rows = data("_environment")
-    exact = {key: "|".join(re.escape(n).replace(r"\*", r"\w*") for n in rows[key]) for key in ("hijack", "harmless")}
+    exact = {
+        key: "|".join(re.escape(n).replace(r"\*", r"\w*") for n in rows[key])
+        for key in ("hijack", "harmless")
+    }
     shape = "|".join(rows["shapes"])
     return {
         "hijack": re.compile(f"(?:{exact['hijack']})\\Z"),
@@ -48,4 +51,6 @@ def _tame(name: str, value: str) -> bool:
     """Values that switch a program off rather than redirect it (`PAGER=cat`, `GIT_EDITOR=true`)."""
     if name == "PATH" and re.fullmatch(r"(?:(?:/usr(?:/local)?|/opt/homebrew)?/s?bin:?)+", value):
         return True
-    return value in ("", "cat", "true", ":", "less", "more", "/bin/cat", "0", "1") and not name.startswith(("LD_", "DYLD_"))
+    return value in ("", "cat", "true", ":", "less", "more", "/bin/cat", "0", "1") and not name.startswith(
+        ("LD_", "DYLD_")
+    )

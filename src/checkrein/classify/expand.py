@@ -32,7 +32,17 @@ _PLAIN = re.compile(rb"[A-Za-z0-9_./:=@%+,^-]+\Z")
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _DOUBLE_ESCAPE = re.compile(r"\\([$`\"\\\n])")
 _ANSI = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.S)
-_ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_ANSI_LETTERS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "v": "\v",
+}
 _PARAMETER = re.compile(r"\$\{([!#]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]]*\])?(.*)\}\Z", re.S)
 _BACKTICK = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.S)
 SECRET_NAME = re.compile(
@@ -65,7 +75,9 @@ class Piece:
             return
         if HOLE in text:
             self.split = True
-        self.text.append(SPLIT.join(re.split(r"[ \t\n]+", text)).replace("{", shield("{")).replace("~", shield("~")))
+        self.text.append(
+            SPLIT.join(re.split(r"[ \t\n]+", text)).replace("{", shield("{")).replace("~", shield("~"))
+        )
 
 
 class Expander:
@@ -137,7 +149,14 @@ class Expander:
         handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, node, piece, quoted)
-        elif kind in ("concatenation", "command_name", "array", "brace_expression", "regex", "extglob_pattern"):
+        elif kind in (
+            "concatenation",
+            "command_name",
+            "array",
+            "brace_expression",
+            "regex",
+            "extglob_pattern",
+        ):
             if node.child_count and kind in ("concatenation", "command_name"):
                 self._children(node, piece, quoted)
             else:
@@ -173,18 +192,20 @@ class Expander:
         piece.quoted = True
         piece.text.append(shield(_text(node)[1:-1] if not quoted else _text(node)))
 
-    def _ansi(self, node: Node, piece: Piece, quoted: bool) -> None:
+    def _ansi(self, node: Node, piece: Piece, _quoted: bool) -> None:
         piece.quoted = True
         piece.text.append(shield(ansi(_text(node)[2:-1])))
 
-    def _string(self, node: Node, piece: Piece, quoted: bool) -> None:
+    def _string(self, node: Node, piece: Piece, _quoted: bool) -> None:
         piece.quoted = True
         end = node.start_byte + 1
         source = node.text or b""
         start = node.start_byte
         for child in node.children:
             if child.start_byte > end:
-                self._content(source[end - start : child.start_byte - start].decode("utf-8", "replace"), piece)
+                self._content(
+                    source[end - start : child.start_byte - start].decode("utf-8", "replace"), piece
+                )
             end = child.end_byte
             if child.type == "string_content":
                 self._content(_text(child), piece)
@@ -206,7 +227,13 @@ class Expander:
     def _parameter(self, node: Node, piece: Piece, quoted: bool) -> None:
         text = _text(node)
         for child in node.children:
-            if child.type in ("command_substitution", "process_substitution", "string", "concatenation", "expansion"):
+            if child.type in (
+                "command_substitution",
+                "process_substitution",
+                "string",
+                "concatenation",
+                "expansion",
+            ):
                 self.words(child)
         tainted = Piece()
         if "`" in text and self._backticks(text, tainted):
@@ -260,13 +287,13 @@ class Expander:
             return
         piece.add(self.run_node(node), quoted)
 
-    def _process(self, node: Node, piece: Piece, quoted: bool) -> None:
+    def _process(self, node: Node, piece: Piece, _quoted: bool) -> None:
         inner = self.run_node(node)
         piece.kind = max(piece.kind, OPEN)
         piece.taint |= inner.taint
         piece.text.append(f"/dev/fd/{HOLE}")
 
-    def _arithmetic(self, node: Node, piece: Piece, quoted: bool) -> None:
+    def _arithmetic(self, node: Node, piece: Piece, _quoted: bool) -> None:
         self.inside(node)
         piece.kind = max(piece.kind, OPEN)
         piece.text.append("0")
@@ -278,7 +305,13 @@ class Expander:
     def inside(self, node: Node) -> None:
         """Run whatever an expression hides (tests, arithmetic, array subscripts)."""
         for child in node.children:
-            if child.type in ("command_substitution", "process_substitution", "string", "expansion", "concatenation"):
+            if child.type in (
+                "command_substitution",
+                "process_substitution",
+                "string",
+                "expansion",
+                "concatenation",
+            ):
                 self.words(child)
             elif child.type in ("word", "regex", "extglob_pattern", "ERROR") and b"`" in (child.text or b""):
                 self._backticks(_text(child), Piece())
@@ -332,6 +365,16 @@ def environment(name: str, home: str, cwd: str | None) -> Word:
         return Word(cwd) if cwd else Word(HOLE, OPEN)
     if name == "IFS":
         return Word(" ")
-    if name in _NUMBERS or name in ("RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "BASHPID", "COLUMNS", "LINES"):
+    if name in _NUMBERS or name in (
+        "RANDOM",
+        "SECONDS",
+        "LINENO",
+        "UID",
+        "EUID",
+        "PPID",
+        "BASHPID",
+        "COLUMNS",
+        "LINES",
+    ):
         return Word("0", OPEN)
     return Word(HOLE, OPEN, SECRET if SECRET_NAME.search(name) else 0)

@@ -35,7 +35,8 @@ def flows(effects: Iterable[Effect], history: tuple[Effect, ...]) -> tuple[Findi
     out = next((e for e in now if _leaves(e)), None)
     if secret is not None and out is not None:
         when = "reads" if secret in now else "read earlier"
-        why = f"it sends data to {out.target or 'elsewhere'} and the session {when} {secret.target or 'a secret'}"
+        where, what = out.target or "elsewhere", secret.target or "a secret"
+        why = f"it sends data to {where} and the session {when} {what}"
         found.append(Finding(Effect("network", "flow", out.target), Category.critical, why))
     # INVARIANT: what was downloaded and is then executed is critical
     downloaded = {e.target for e in (*history, *now) if e.kind == "download"}

@@ -10,7 +10,9 @@ import re
 from checkrein.classify.words import HOLE, Word
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
-_LOOPBACK = re.compile(r"^(?:localhost|.*\.localhost|127(?:\.\d{1,3}){3}|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal)$")
+_LOOPBACK = re.compile(
+    r"^(?:localhost|.*\.localhost|127(?:\.\d{1,3}){3}|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal)$"
+)
 _HOST = re.compile(r"^(?:[^@/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^:/?#\\]*)")
 
 
@@ -32,7 +34,9 @@ def scope_of(word: Word, known_hosts: frozenset[str]) -> tuple[str, str]:
         return "outside", host
     if _LOOPBACK.match(host):
         return "loopback", host
-    if host in known_hosts or any(host.endswith(f".{known[2:]}") for known in known_hosts if known.startswith("*.")):
+    if host in known_hosts or any(
+        host.endswith(f".{known[2:]}") for known in known_hosts if known.startswith("*.")
+    ):
         return "known", host
     return "outside", host
 

@@ -21,7 +21,8 @@ _LONELY = frozenset(("--version", "-V", "--help", "-h", "-v"))
 @cache
 def _hints() -> list[tuple[re.Pattern[str], str, str, str]]:
     return [
-        (re.compile("|".join(row["patterns"])), row["effect"], row["scope"], row["why"]) for row in data("_code")["hint"]
+        (re.compile("|".join(row["patterns"])), row["effect"], row["scope"], row["why"])
+        for row in data("_code")["hint"]
     ]
 
 
@@ -33,7 +34,9 @@ def run_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -
         shell.find("exec", "unknown", name, f"`{name}` of `{spec.name}` is not an option we know")
     for given in parsed.given:
         if given.role in ("config", "exec") and given.value is not None:
-            shell.find("exec", "script", given.value.shown, f"`{given.name}` makes it run {given.value.shown}")
+            shell.find(
+                "exec", "script", given.value.shown, f"`{given.name}` makes it run {given.value.shown}"
+            )
     if parsed.has("-c"):
         if not parsed.operands:
             return UNKNOWN
@@ -83,7 +86,11 @@ def _code_of(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Wo
         for word in inline:
             code(shell, spec.name, word)
         delicate(shell, parsed.operands)
-        if stdin is not None and stdin.taint & NETWORK and any("stdin" in w.text or "-" == w.text for w in inline):
+        if (
+            stdin is not None
+            and stdin.taint & NETWORK
+            and any("stdin" in w.text or w.text == "-" for w in inline)
+        ):
             shell.find("network", "inbound", spec.name, "it reads what was downloaded", None)
         return UNKNOWN
     if parsed.operands and parsed.operands[0].text != "-":
@@ -105,7 +112,7 @@ def _after(words: list[Word], module: Word) -> list[Word]:
     return []
 
 
-def _module(shell: Shell, spec: Spec, module: Word, rest: list[Word], stdin: Word | None) -> Word:
+def _module(shell: Shell, _spec: Spec, module: Word, rest: list[Word], stdin: Word | None) -> Word:
     name = module.text
     entry = shell.tables.spec(f"python -m {name}")
     if entry is not None:
@@ -150,7 +157,7 @@ def hints(shell: Shell, text: str) -> None:
 
 
 @handler("osascript")
-def osascript(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def osascript(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     shell.find("exec", "code", spec.name, f"`{spec.name}` runs a script")
     for word in words:
         hints(shell, word.text)

@@ -28,14 +28,16 @@ def _shows(flag: str, quiet: set[str]) -> bool:
 
 
 @handler("flags-read")
-def flags_read(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def flags_read(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Harmless when it has flags and all of them are in `needs` (or, with `bare`, when it has none)."""
     quiet = set(spec.needs.split())
     flags = [w.text.partition("=")[0] for w in words if w.text.startswith("-")]
     operands = [w for w in words if not w.text.startswith("-")]
     if any(w.text in ("--help", "--version") for w in words):
         return Word(HOLE, OPEN)
-    if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(_shows(f, quiet) for f in flags):
+    if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(
+        _shows(f, quiet) for f in flags
+    ):
         for word in operands:
             path(shell, "list", word)
         return Word(HOLE, OPEN)
@@ -67,7 +69,7 @@ def one_operand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
 
 
 @handler("few-operands")
-def few_operands(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def few_operands(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """One name shows it; more words change it."""
     parsed = parse(spec, words)
     options(shell, spec, parsed)
@@ -77,7 +79,7 @@ def few_operands(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
 
 
 @handler("git-checkout")
-def git_checkout(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def git_checkout(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """`git checkout -- FILE` throws changes away; `git checkout BRANCH` does not."""
     literal = [w.text for w in words]
     if "--" in literal or (spec.name == "git checkout" and "." in literal):
@@ -86,7 +88,7 @@ def git_checkout(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
 
 
 @handler("networksetup")
-def networksetup(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def networksetup(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     first = words[0].text if words else ""
     if re.match(r"^-(?:get|list|show|print|version|help|is)", first, re.IGNORECASE):
         return Word(HOLE, OPEN)
@@ -94,7 +96,7 @@ def networksetup(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
 
 
 @handler("scutil")
-def scutil(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def scutil(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     literal = [w.text for w in words]
     if literal[:1] == ["--nc"]:
         if literal[1:2] and literal[1] in ("list", "status", "show", "statistics", "help"):
@@ -105,23 +107,34 @@ def scutil(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     return None
 
 
+_DSCL_READS = frozenset(
+    ("read", "list", "search", "readall", "readpl", "readpli", "cat", "diff", "ls", "help")
+)
+_DSCL_CHANGES = frozenset(("create", "delete", "append", "merge", "change", "passwd", "changei", "createpl"))
+
+
 @handler("dscl")
-def dscl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
-    verbs = [w.text.lstrip("-").lower() for w in words if not w.text.startswith(("/", ".")) or w.text in (".",)]
-    if any(v in ("read", "list", "search", "readall", "readpl", "readpli", "cat", "diff", "ls", "help", "authonly1") for v in verbs[:6]):
-        if not any(v in ("create", "delete", "append", "merge", "change", "passwd", "changei", "createpl") for v in verbs[:6]):
-            return Word(HOLE, OPEN)
+def dscl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    verbs = {w.text.lstrip("-").lower() for w in words[:7]}
+    if verbs & _DSCL_READS and not verbs & _DSCL_CHANGES:
+        return Word(HOLE, OPEN)
     return _changes(shell, spec, words, "changes users or groups")
 
 
 @handler("plutil")
-def plutil(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def plutil(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     literal = [w.text for w in words]
     if set(literal) & {"-p", "-lint", "-help", "-type"} and "-o" not in literal:
         return Word(HOLE, OPEN)
-    if "-extract" in literal and ("-o" not in literal or literal[literal.index("-o") + 1 : literal.index("-o") + 2] == ["-"]):
+    if "-extract" in literal and (
+        "-o" not in literal or literal[literal.index("-o") + 1 : literal.index("-o") + 2] == ["-"]
+    ):
         return Word(HOLE, OPEN)
-    if "-convert" in literal and "-o" in literal and literal[literal.index("-o") + 1 : literal.index("-o") + 2] == ["-"]:
+    if (
+        "-convert" in literal
+        and "-o" in literal
+        and literal[literal.index("-o") + 1 : literal.index("-o") + 2] == ["-"]
+    ):
         return Word(HOLE, OPEN)
     if literal and not literal[0].startswith("-"):
         return Word(HOLE, OPEN)
@@ -129,7 +142,7 @@ def plutil(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
 
 @handler("binhex")
-def binhex(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def binhex(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     literal = {w.text for w in words}
     if literal & {"probe", "-h", "-V", "--help", "--version", "-c", "--pipe", "--to-stdout", "--from-stdin1"}:
         return Word(HOLE, OPEN)
@@ -137,7 +150,7 @@ def binhex(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
 
 @handler("ip")
-def ip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def ip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """`ip OBJECT [VERB]`: show, list and get look; everything else changes."""
     parsed = parse(spec, words, stop=True)
     for name in parsed.unknown:
@@ -147,8 +160,27 @@ def ip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
         return _changes(shell, spec, words)
     if not named or named[0] == "help" or len(named) == 1:
         return Word(HOLE, OPEN)
-    reads = ("show", "list", "get", "help", "ls", "lst", "sh", "s", "l", "identify", "pids", "monitor", "save", "dev", "stats", "g")
-    if named[1] in reads or (len(named) > 2 and named[2] in ("list", "show") and named[1] in ("state", "policy")):
+    reads = (
+        "show",
+        "list",
+        "get",
+        "help",
+        "ls",
+        "lst",
+        "sh",
+        "s",
+        "l",
+        "identify",
+        "pids",
+        "monitor",
+        "save",
+        "dev",
+        "stats",
+        "g",
+    )
+    if named[1] in reads or (
+        len(named) > 2 and named[2] in ("list", "show") and named[1] in ("state", "policy")
+    ):
         return Word(HOLE, OPEN)
     if named[0].startswith("mo") or (named[0].startswith("n") and named[1] == "pids"):
         return Word(HOLE, OPEN)
@@ -156,14 +188,14 @@ def ip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
 
 
 @handler("service")
-def service(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def service(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if any(w.text in ("status", "--status-all", "list", "--list") for w in words):
         return Word(HOLE, OPEN)
     return _changes(shell, spec, words, "starts or stops services")
 
 
 @handler("pacman")
-def pacman(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def pacman(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     first = words[0].text if words else ""
     if re.match(r"^-(?:Q|Ss|Si|Sl|Sg|F|h|V|T)", first) and "y" not in first:
         return Word(HOLE, OPEN)

@@ -1,6 +1,6 @@
 """What bash would not see the way we do: looked for in the raw text, before anything is parsed.
 
-Called first on every shell line. It never changes the meaning of a line; what it finds keeps a line from being low.
+Called first on every shell line; what it finds keeps a line from being low.
 """
 
 from __future__ import annotations

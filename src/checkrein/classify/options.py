@@ -1,6 +1,6 @@
 """Arguments against a grammar: which words are options, which are values, which are operands.
 
-Called by commands.py for each command it knows. What the grammar does not know is reported, never guessed away.
+Called by commands.py and the handlers. What the grammar does not know is reported, never guessed away.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _find(spec: Spec, name: str) -> tuple[str, Option] | None:
     return None
 
 
-def _gnu_style(spec: Spec, word: Word, following: Word | None, given: list[Given], unknown: list[str]) -> bool:
+def _gnu_style(
+    spec: Spec, word: Word, following: Word | None, given: list[Given], unknown: list[str]
+) -> bool:
     """Read one `-abc` or `--long[=value]`; true when it used the following word as its value."""
     text = word.text
     if text.startswith("--"):
@@ -107,7 +109,9 @@ def _gnu_style(spec: Spec, word: Word, following: Word | None, given: list[Given
     return False
 
 
-def _long_style(spec: Spec, word: Word, following: Word | None, given: list[Given], unknown: list[str]) -> bool:
+def _long_style(
+    spec: Spec, word: Word, following: Word | None, given: list[Given], unknown: list[str]
+) -> bool:
     return _named(spec, word, following, given, unknown)
 
 

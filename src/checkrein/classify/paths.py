@@ -1,4 +1,4 @@
-"""Where a path lies: project, docs, src, tests, tmp, home, system, secret, and the places nobody may quietly touch.
+"""Where a path lies: project, docs, src, tests, tmp, home, system, secret, or where nobody may quietly write.
 
 Lexical unless a resolver is passed in. Used for shell words and file tools alike.
 """
@@ -78,7 +78,10 @@ class Places:
             return Place("secret", path)
         if "*" in directory or "?" in directory or "[" in directory:
             fixed = re.split(r"[*?\[]", directory, maxsplit=1)[0].rpartition("/")[0]
-            if any(fnmatchcase(f"{d}/x", f"{path}*") or _shares(path, d, self.home) for d in _rules()["secret_dirs"]):
+            if any(
+                fnmatchcase(f"{d}/x", f"{path}*") or _shares(path, d, self.home)
+                for d in _rules()["secret_dirs"]
+            ):
                 return Place("secret", path)
             return Place(self.scope(fixed or "/"), path)
         scope = self.scope(f"{directory}/{name.strip('*?') or 'x'}")
@@ -113,7 +116,7 @@ class Places:
             return "everything"
         if inside or (not self.anchored and not _NOT_PROJECT.match(path)):
             return self._project_scope(path)
-        if path.startswith(("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/")) or path in ("/tmp", "/var/tmp"):
+        if _TEMPORARY.match(path):
             return "tmp"
         if below_home is not None:
             return "home"
@@ -143,15 +146,29 @@ class Places:
 
 _TERMINAL = re.compile(r"/dev/(null|zero|random|urandom|tty|stdin|stdout|stderr|full|ptmx|pts/\d+|fd/\d+)$")
 _OTHER_HOME = re.compile(r"/(?:home|Users)/[^/]+/|/root/")
+_TEMPORARY = re.compile(r"/(?:tmp|var/tmp|private/tmp|private/var/folders|var/folders)(?:/|$)")
 _NOT_PROJECT = re.compile(
     r"/(?:tmp|var|etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home|Users|opt|System|Library|private)(?:/|$)"
 )
-_SELF = re.compile(r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-[^/]*/|/bin/checkrein/")
+_SELF = re.compile(
+    r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-[^/]*/|/bin/checkrein/"
+)
 _SECRET_TAIL = re.compile(
     r"(?:^|/)(?:\.env|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|credentials)$"
     r"|/\.(?:ssh|aws|gnupg|kube)(?:/|$)|\.(?:pem|key|p12|pfx|kdbx)$"
 )
-_ORDER = ("null", "tmp", "docs", "tests", "project", "src", "outside", "home", "system", "agent-config")
+_ORDER: tuple[str, ...] = (
+    "null",
+    "tmp",
+    "docs",
+    "tests",
+    "project",
+    "src",
+    "outside",
+    "home",
+    "system",
+    "agent-config",
+)
 _ORDER += ("vcs-internal", "secret", "everything", "device", "agent-hooks", "self")
 
 

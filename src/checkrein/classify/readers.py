@@ -83,7 +83,9 @@ def compress(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
     """Compressors replace the file they are given unless told to print, list or test."""
     parsed = parse(spec, words)
     options(shell, spec, parsed)
-    quiet = parsed.has("-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test", "-h", "--help", "-V", "--version")
+    quiet = parsed.has(
+        "-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test", "-h", "--help", "-V", "--version"
+    )
     quiet = quiet or parsed.has("-L", "--license")
     for word in parsed.operands:
         path(shell, "read", word)
@@ -94,7 +96,7 @@ def compress(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
 
 
 @handler("unzip")
-def unzip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def unzip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     parsed = parse(spec, words)
     options(shell, spec, parsed)
     for word in parsed.operands[:1]:
@@ -106,7 +108,7 @@ def unzip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
 
 
 @handler("sevenzip")
-def sevenzip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def sevenzip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """The first operand is the command: l, t, i, h and b only look."""
     named = [w for w in words if not w.text.startswith("-")]
     if not named or (named[0].literal and _LISTING.match(named[0].text)):
@@ -121,7 +123,7 @@ def sevenzip(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
 
 
 @handler("ps")
-def ps(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def ps(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """BSD letters without a dash; `e` among them shows every process's environment."""
     flags = [w for w in words[:1] if re.fullmatch(r"[A-Za-z]{1,6}", w.text)]
     rest = [w for w in words if w not in flags and not re.fullmatch(r"[\d,\s]+", w.text) and w.kind != OPEN]
@@ -151,7 +153,10 @@ def fzf(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
 
 
 def _binding(shell: Shell, text: str) -> None:
-    for action in re.findall(r"(execute(?:-silent|-multi)?|become|reload(?:-sync)?|transform[\w-]*|preview|unbind|change-preview)", text):
+    for action in re.findall(
+        r"(execute(?:-silent|-multi)?|become|reload(?:-sync)?|transform[\w-]*|preview|unbind|change-preview)",
+        text,
+    ):
         if action in ("unbind",):
             continue
         command = re.split(rf"{action}[:(\[{{]", text, maxsplit=1)
@@ -162,7 +167,7 @@ def _binding(shell: Shell, text: str) -> None:
 
 
 @handler("rsync")
-def rsync(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def rsync(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     parsed = parse(spec, words)
     options(shell, spec, parsed)
     for given in parsed.given:
@@ -189,14 +194,14 @@ def change_mode(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
 
 
 @handler("sysctl")
-def sysctl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def sysctl(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     if any("=" in w.text and not w.text.startswith("-") for w in words):
         shell.find("config", "system", "sysctl", "it changes a kernel setting")
     return None
 
 
 @handler("pager")
-def pager(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def pager(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """`less +!cmd FILE`: a command for the pager to start with."""
     if any(w.text.startswith("+") and not re.fullmatch(r"\+(?:\d+|G|F|/.*)", w.text) for w in words):
         shell.find("exec", "shell", spec.name, f"`{spec.name}` starts with a command of its own")

@@ -1,6 +1,6 @@
 """Redirections: what a command is fed from, and where what it prints goes.
 
-The part of the shell walk that turns `<`, `>`, here-documents and here-strings into reads, writes and connections.
+The part of the shell walk that turns `<`, `>` and here-documents into reads, writes and connections.
 """
 
 from __future__ import annotations
@@ -61,7 +61,14 @@ class Redirects:
                 "herestring_redirect",
                 "file_descriptor",
             ):
-                if child.type in ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion"):
+                if child.type in (
+                    "word",
+                    "string",
+                    "raw_string",
+                    "concatenation",
+                    "simple_expansion",
+                    "expansion",
+                ):
                     self.unclear("words behind a here-document are not understood")
                     self.expander.words(child)
                 else:
@@ -119,14 +126,24 @@ class Redirects:
         for node in redirects:
             if node.type == "heredoc_redirect":
                 output = self.outputs([c for c in node.children if c.type == "file_redirect"], output)
-            elif node.type == "file_redirect" and _operator(node) in (">", ">>", ">|", "&>", "&>>", ">&", "<>"):
+            elif node.type == "file_redirect" and _operator(node) in (
+                ">",
+                ">>",
+                ">|",
+                "&>",
+                "&>>",
+                ">&",
+                "<>",
+            ):
                 word = self._target(node)
                 if word is None or word.text.isdigit() or word.text in ("-", ""):
                     continue
                 if word.text.startswith("/dev/fd/"):
                     continue
                 if _operator(node) == ">&" and word.kind == OPEN and not word.known:
-                    self.find("write", "unknown", word.shown, "it writes to a file descriptor nobody can know")
+                    self.find(
+                        "write", "unknown", word.shown, "it writes to a file descriptor nobody can know"
+                    )
                 elif not self._socket(word):
                     self._write(word)
         return output

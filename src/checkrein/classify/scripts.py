@@ -1,4 +1,4 @@
-"""Little languages in operands: sed, awk, jq and SQL, read just far enough to see a write, a command or a connection.
+"""Little languages in operands: sed, awk, jq and SQL, read far enough to see a write or a command.
 
 Registered as script roles; each finds nothing in a script that only prints.
 """
@@ -12,13 +12,29 @@ from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, HOLE, SECRET, Word
 
-_AWK_EXEC = re.compile(r"\bsystem\s*\(|\|\s*getline|\|&|(?:print|printf)[^;{}\n]*\|\s*[\"(A-Za-z]|@load|@include|/inet/")
+_AWK_EXEC = re.compile(
+    r"\bsystem\s*\(|\|\s*getline|\|&|(?:print|printf)[^;{}\n]*\|\s*[\"(A-Za-z]|@load|@include|/inet/"
+)
 _AWK_WRITE = re.compile(r"(?:print|printf)\b([^;}\n]*)")
 _AWK_TARGET = re.compile(r">>?\s*(\"(?:[^\"\\]|\\.)*\"|[A-Za-z_$(][^;}\n]*)")
 _AWK_READ = re.compile(r"getline\b[^;}\n]*<\s*(\"[^\"]*\"|\w+)")
 _JQ_BAD = re.compile(r"(?<![.\w$])env\b|\$ENV\b|(?<![.\w])(?:import|include)\b|\$__prog_args")
 _YQ_BAD = re.compile(r"(?<![.\w])(?:load\w*\s*\(|(?:env|strenv|envsubst|eval|system)\b)")
-_SQL_READS = ("select", "explain", "show", "describe", "desc", "with", "pragma", "values", "use", "help", "list", "summarize", "from")
+_SQL_READS = (
+    "select",
+    "explain",
+    "show",
+    "describe",
+    "desc",
+    "with",
+    "pragma",
+    "values",
+    "use",
+    "help",
+    "list",
+    "summarize",
+    "from",
+)
 _SQL_CHANGES = re.compile(
     r"\b(?:insert|update|delete|drop|alter|create|truncate|replace|merge|grant|revoke|attach|detach|copy|export|import|vacuum"
     r"|reindex|load|install|set|call|exec|execute|do|lock|rename|into|kill|shutdown|backup|restore|bulk|dbcc|declare|begin)\b"
@@ -32,14 +48,18 @@ _PRAGMA = re.compile(
     r"\s*pragma\s+(?:\w+\.)?(?:table_x?info|index_x?info|index_list|foreign_key_list|database_list|\w*_list|show\w*|version|\w+_check|compile_options"
     r"|schema_version|user_version|page_count|page_size|journal_mode|encoding|freelist_count|cache_size|storage_info|database_size|metadata_info)\b"
 )
-_SQL_ESCAPE = re.compile(r"\\(?:g|o|w|!|copy|i|e|s|watch|setenv|prompt|\.)|\bfrom\s+'[^']*[/.]", re.IGNORECASE)
+_SQL_ESCAPE = re.compile(
+    r"\\(?:g|o|w|!|copy|i|e|s|watch|setenv|prompt|\.)|\bfrom\s+'[^']*[/.]", re.IGNORECASE
+)
 _SQL_STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$\$.*?\$\$", re.S)
 _SQL_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
 _DOT_COMMANDS = re.compile(
     r"^\s*\.(?:tables?|schema|indexes|indices|databases|dbinfo|headers?|mode|show|width|help|version|echo|print|nullvalue|fullschema"
     r"|stats|timer|eqp|explain|separator|changes|limit|lint|quit|exit|maxrows|columns|rows)\b"
 )
-_PSQL_META = re.compile(r"^\s*\\(?:d\S*|l\+?|z|c(?:onnect|onninfo)?|x|a|t|timing|pset|encoding|q|echo|h|\?|sf\+?|sv\+?|dt\S*|du\S*|dn\S*)(?:\s|$)")
+_PSQL_META = re.compile(
+    r"^\s*\\(?:d\S*|l\+?|z|c(?:onnect|onninfo)?|x|a|t|timing|pset|encoding|q|echo|h|\?|sf\+?|sv\+?|dt\S*|du\S*|dn\S*)(?:\s|$)"
+)
 
 
 def script(shell: Shell, spec: Spec, word: Word) -> None:
@@ -47,7 +67,7 @@ def script(shell: Shell, spec: Spec, word: Word) -> None:
     SCRIPTS[spec.scope](shell, spec, word)
 
 
-def sed(shell: Shell, spec: Spec, word: Word) -> None:
+def sed(shell: Shell, _spec: Spec, word: Word) -> None:
     """Only `e` runs, only `w` and `r` touch files; an unknown part could be any of them."""
     if word.kind == DYNAMIC and not word.known:
         shell.find("exec", "script", word.shown, "the sed script cannot be known")
@@ -164,7 +184,7 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def awk(shell: Shell, spec: Spec, word: Word) -> None:
+def awk(shell: Shell, _spec: Spec, word: Word) -> None:
     if word.kind == DYNAMIC and not word.known:
         shell.find("exec", "script", word.shown, "the awk program cannot be known")
         return
@@ -176,7 +196,9 @@ def awk(shell: Shell, spec: Spec, word: Word) -> None:
     for statement in _AWK_WRITE.findall(text):
         target = _AWK_TARGET.search(_without_parentheses(statement))
         if target and not target.group(1).startswith('"/dev/std'):
-            shell.find("write", "unknown", target.group(1)[:60], f"its awk program writes {target.group(1)[:60]}")
+            shell.find(
+                "write", "unknown", target.group(1)[:60], f"its awk program writes {target.group(1)[:60]}"
+            )
     if _AWK_READ.search(text):
         shell.find("exec", "script", "awk", "its awk program reads other files")
 
@@ -201,7 +223,9 @@ def jq(shell: Shell, spec: Spec, word: Word) -> None:
     if word.kind == DYNAMIC and not word.known:
         shell.find("exec", "script", word.shown, f"the {spec.name} program cannot be known")
     elif match := bad.search(text):
-        shell.find("secret", "environment", match.group(), f"its {spec.name} program reads more than its input")
+        shell.find(
+            "secret", "environment", match.group(), f"its {spec.name} program reads more than its input"
+        )
 
 
 def _only_reads(words: list[str], statement: str) -> bool:
@@ -226,8 +250,15 @@ def sql(shell: Shell, spec: Spec, word: Word) -> None:
         shell.find("exec", "sql", word.shown, "the SQL cannot be known")
         return
     for line in text.splitlines():
-        if line.lstrip().startswith((".", "\\")) and not (_DOT_COMMANDS.match(line) or _PSQL_META.match(line)):
-            shell.find("exec", "shell", line[:60], f"`{line.strip()[:40]}` is a command of `{spec.name}` that can do more than read")
+        if line.lstrip().startswith((".", "\\")) and not (
+            _DOT_COMMANDS.match(line) or _PSQL_META.match(line)
+        ):
+            shell.find(
+                "exec",
+                "shell",
+                line[:60],
+                f"`{line.strip()[:40]}` is a command of `{spec.name}` that can do more than read",
+            )
             return
     bare = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith((".", "\\")))
     lower = _SQL_COMMENT.sub(" ", bare.replace(HOLE, "0")).lower()

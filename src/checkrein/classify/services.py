@@ -1,4 +1,4 @@
-"""Commands that reach services: HTTP clients, cloud command lines, databases, and how to tell reading from changing.
+"""Commands that reach services: HTTP clients, cloud command lines, databases; reading told from changing.
 
 Handlers; the verbs themselves are in the tables.
 """
@@ -8,33 +8,84 @@ from __future__ import annotations
 import re
 
 from checkrein.classify import hosts
-from checkrein.classify.commands import SCRIPTS, delicate, handler, network, operands, options, path, plain
-from checkrein.classify.options import Parsed, parse
-from checkrein.classify.scripts import reaches_out
+from checkrein.classify.commands import delicate, handler, network, options, path, plain
+from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, NETWORK, OPEN, SECRET, UNKNOWN, Word
 
-_BODY = ("-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "-F", "--form", "-T", "--upload-file")
-_FILES = ("--post-file", "--body-file", "-K", "--config", "-i", "--input-file", "--netrc-file", "-E", "--cert", "--key")
-_OUT = ("-o", "--output", "-O", "--output-document", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr")
-_OUT += ("--libcurl", "--output-file", "-a", "--append-output", "-P", "--directory-prefix", "--output-dir", "--save-cookies", "--etag-save")
+_BODY = (
+    "-d",
+    "--data",
+    "--data-raw",
+    "--data-binary",
+    "--data-urlencode",
+    "--json",
+    "-F",
+    "--form",
+    "-T",
+    "--upload-file",
+)
+_FILES = (
+    "--post-file",
+    "--body-file",
+    "-K",
+    "--config",
+    "-i",
+    "--input-file",
+    "--netrc-file",
+    "-E",
+    "--cert",
+    "--key",
+)
+_OUT: tuple[str, ...] = (
+    "-o",
+    "--output",
+    "-O",
+    "--output-document",
+    "-D",
+    "--dump-header",
+    "-c",
+    "--cookie-jar",
+    "--trace",
+    "--trace-ascii",
+    "--stderr",
+)
+_OUT += (
+    "--libcurl",
+    "--output-file",
+    "-a",
+    "--append-output",
+    "-P",
+    "--directory-prefix",
+    "--output-dir",
+    "--save-cookies",
+    "--etag-save",
+)
 _MUTATION = re.compile(r"\bmutation\b")
 _LOCAL = re.compile(r"(?:^|@|//)(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)(?=[:/]|$)")
 
 
 @handler("curl")
-def curl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def curl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Who it talks to, what it sends, where it writes."""
     parsed = parse(spec, words)
-    if parsed.has("--version", "-V", "-h", "--help", "--manual", "-M") and (spec.name == "curl" or len(words) == 1):
-        if not parsed.operands or parsed.has("--version", "-V"):
-            return Word(HOLE, OPEN)
+    version = parsed.has("--version", "-V") and spec.name == "curl"
+    if version or (parsed.has("-h", "--help", "--manual", "-M", "-V", "--version") and not parsed.operands):
+        return Word(HOLE, OPEN)
     options(shell, spec, parsed)
     urls = list(parsed.operands)
     for given in parsed.given:
-        if given.name in ("--url", "--connect-to", "--resolve", "-x", "--proxy", "--preproxy", "--socks5", "--doh-url") and given.value:
-            urls.append(given.value if "resolve" not in given.name and "connect" not in given.name else Word("outside.invalid"))
+        if (
+            given.name
+            in ("--url", "--connect-to", "--resolve", "-x", "--proxy", "--preproxy", "--socks5", "--doh-url")
+            and given.value
+        ):
+            urls.append(
+                given.value
+                if "resolve" not in given.name and "connect" not in given.name
+                else Word("outside.invalid")
+            )
         _curl_files(shell, given.name, given.value, spec)
     if not urls:
         shell.find("network", "outside", spec.name, f"`{spec.name}` talks to a host it does not name")
@@ -46,7 +97,10 @@ def curl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
 
 def _curl_files(shell: Shell, name: str, value: Word | None, spec: Spec) -> None:
     if value is None:
-        if name in ("-O", "--remote-name", "-J", "--remote-header-name", "--remote-name-all") and spec.name == "curl":
+        if (
+            name in ("-O", "--remote-name", "-J", "--remote-header-name", "--remote-name-all")
+            and spec.name == "curl"
+        ):
             shell.find("download", "project", "", "it saves what it downloads")
         return
     if name in _BODY:
@@ -59,7 +113,11 @@ def _curl_files(shell: Shell, name: str, value: Word | None, spec: Spec) -> None
             shell.find("read", "secret", "environment", "it sends a secret")
     elif name in _FILES and not (spec.name == "curl" and name == "-i"):
         path(shell, "read", value)
-    elif name in _OUT and not (spec.name == "curl" and name in ("-O", "-a", "-P")) and value.text not in ("-", "/dev/null"):
+    elif (
+        name in _OUT
+        and not (spec.name == "curl" and name in ("-O", "-a", "-P"))
+        and value.text not in ("-", "/dev/null")
+    ):
         place = shell.places.place(value, shell.cwd)
         if place.scope != "null":
             shell.find("download", place.scope, place.path, f"it saves what it downloads as {value.shown}")
@@ -73,7 +131,7 @@ def _curl_files(shell: Shell, name: str, value: Word | None, spec: Spec) -> None
 
 
 @handler("talker")
-def talker(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def talker(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Anything else that connects: loopback only when every address it names is."""
     if len(words) == 1 and words[0].text in ("--version", "-V", "--help", "-h"):
         return Word(HOLE, OPEN)
@@ -92,7 +150,10 @@ def talker(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
         scope = "known" if known and len(known) == len(others) else scope
     target = (others or named or [Word(spec.name)])[0].shown
     shell.find("network", scope, target, f"`{spec.name}` talks to {target} ({scope})")
-    if any(w.text.startswith(("-e", "-c", "--exec", "--sh-exec")) or "EXEC:" in w.text or "SYSTEM:" in w.text for w in words):
+    if any(
+        w.text.startswith(("-e", "-c", "--exec", "--sh-exec")) or "EXEC:" in w.text or "SYSTEM:" in w.text
+        for w in words
+    ):
         shell.find("exec", "shell", spec.name, f"`{spec.name}` connects a program to the network")
     delicate(shell, words)
     return Word(HOLE, DYNAMIC, NETWORK)
@@ -103,12 +164,19 @@ def _remote_like(word: Word) -> bool:
 
 
 @handler("gh-api")
-def gh_api(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def gh_api(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """GET unless a method or fields say otherwise; a GraphQL query reads unless it is a mutation."""
     parsed = parse(spec, words)
     options(shell, spec, parsed)
-    method = next((g.value.text.upper() for g in parsed.given if g.name in ("-X", "--method") and g.value is not None), "")
-    fields = [g.value.text for g in parsed.given if g.name in ("-f", "-F", "--field", "--raw-field") and g.value is not None]
+    method = next(
+        (g.value.text.upper() for g in parsed.given if g.name in ("-X", "--method") and g.value is not None),
+        "",
+    )
+    fields = [
+        g.value.text
+        for g in parsed.given
+        if g.name in ("-f", "-F", "--field", "--raw-field") and g.value is not None
+    ]
     endpoint = parsed.operands[0].text if parsed.operands else ""
     if endpoint == "graphql":
         queries = [f for f in fields if f.startswith("query=")]
@@ -119,27 +187,37 @@ def gh_api(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     if any(g.name == "--hostname" for g in parsed.given):
         shell.find("network", "outside", "gh api", "it talks to another host")
     for field in fields:
-        name, _, text = field.partition("=")
+        text = field.partition("=")[2]
         if text.startswith("@"):
             path(shell, "read", Word(text[1:]))
     scope = "service-write" if changes else "service"
-    shell.find("network", scope, f"gh api {endpoint}", f"`gh api {endpoint}` {'changes something' if changes else 'only looks'}")
+    shell.find(
+        "network",
+        scope,
+        f"gh api {endpoint}",
+        f"`gh api {endpoint}` {'changes something' if changes else 'only looks'}",
+    )
     return Word(HOLE, OPEN)
 
 
 @handler("auth0-api")
-def auth0_api(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def auth0_api(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     parsed = parse(spec, words)
     options(shell, spec, parsed)
     first = parsed.operands[0].text.lower() if parsed.operands else ""
     changes = first in ("post", "put", "patch", "delete") or parsed.has("-d", "--data")
     scope = "service-write" if changes else "service"
-    shell.find("network", scope, f"{spec.name} {first}", f"`{spec.name}` {'changes something' if changes else 'only looks'}")
+    shell.find(
+        "network",
+        scope,
+        f"{spec.name} {first}",
+        f"`{spec.name}` {'changes something' if changes else 'only looks'}",
+    )
     return Word(HOLE, OPEN)
 
 
 @handler("aws")
-def aws(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def aws(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """The operation is the second operand; paginated input read from files is a read."""
     for word in words:
         if "file://" in word.text:
@@ -151,7 +229,7 @@ def aws(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
 
 
 @handler("aws-configure-get")
-def aws_configure_get(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def aws_configure_get(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if any(re.search(r"secret|token|key", w.text) for w in words):
         shell.find("secret", "service", "aws configure get", "it shows a credential")
         return Word(HOLE, DYNAMIC, SECRET)
@@ -159,7 +237,7 @@ def aws_configure_get(shell: Shell, spec: Spec, words: list[Word], stdin: Word |
 
 
 @handler("upload")
-def upload(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def upload(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """`aws s3 cp A B`: local files read or written, and data that moves."""
     parsed = parse(spec, words)
     dry = options(shell, spec, parsed)
@@ -168,14 +246,19 @@ def upload(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     for word in local:
         leaving = parsed.operands and word is parsed.operands[0]
         path(shell, "list" if dry else "read" if leaving else "write", word)
-    shell.find("network", "service" if dry else "service-write", target, f"`{spec.name}` {'would move' if dry else 'moves'} data ({target})")
+    shell.find(
+        "network",
+        "service" if dry else "service-write",
+        target,
+        f"`{spec.name}` {'would move' if dry else 'moves'} data ({target})",
+    )
     if not dry and any(f.effect.scope == "secret" for f in shell.part.findings):
         shell.find("network", "outside", target, "it uploads a secret")
     return EMPTY
 
 
 @handler("kubectl")
-def kubectl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def kubectl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Client-side dry runs only print; anything about secrets shows them."""
     if any(w.text in ("--dry-run=client", "--dry-run=server", "--dry-run") for w in words):
         parsed = parse(spec, words)
@@ -188,13 +271,18 @@ def kubectl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> 
     named = [w.text for w in parse(spec, words).operands]
     if named[:1] in (["get"], ["describe"]) and any(re.match(r"secrets?(?:/|$|,)", n) for n in named[1:3]):
         shows = named[0] == "get" and any(w.text.startswith(("-o", "--output")) for w in words)
-        shell.find("secret" if shows else "network", "service", "kubectl secrets", "it looks at the cluster's secrets")
+        shell.find(
+            "secret" if shows else "network",
+            "service",
+            "kubectl secrets",
+            "it looks at the cluster's secrets",
+        )
         return Word(HOLE, DYNAMIC, SECRET if shows else 0)
     return None
 
 
 @handler("openssl")
-def openssl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Looking at certificates and digests is reading; keys, encryption and connections are not."""
     if not words:
         return UNKNOWN
@@ -202,14 +290,38 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> 
     rest = words[1:]
     flags = {w.text for w in rest}
     if verb in ("s_client", "s_server", "s_time", "ocsp", "ts", "cmp"):
-        target = next((rest[i + 1] for i, w in enumerate(rest[:-1]) if w.text in ("-connect", "-host", "-url", "-server")), Word("outside"))
+        target = next(
+            (
+                rest[i + 1]
+                for i, w in enumerate(rest[:-1])
+                if w.text in ("-connect", "-host", "-url", "-server")
+            ),
+            Word("outside"),
+        )
         network(shell, spec, target)
         return Word(HOLE, DYNAMIC, NETWORK)
     parsed = parse(spec, rest)
     options(shell, spec, parsed)
-    quiet = verb in ("version", "list", "ciphers", "dgst", "asn1parse", "verify", "crl", "help", "errstr", "rand", "prime", "speed", "info")
+    quiet = verb in (
+        "version",
+        "list",
+        "ciphers",
+        "dgst",
+        "asn1parse",
+        "verify",
+        "crl",
+        "help",
+        "errstr",
+        "rand",
+        "prime",
+        "speed",
+        "info",
+    )
     quiet = quiet or verb in ("sha1", "sha256", "sha512", "md5", "sess_id", "crl2pkcs7", "nseq")
-    quiet = quiet or (verb in ("x509", "req", "pkcs7", "cms") and not flags & {"-signkey", "-CA", "-new", "-newkey", "-CAkey", "-key"})
+    quiet = quiet or (
+        verb in ("x509", "req", "pkcs7", "cms")
+        and not flags & {"-signkey", "-CA", "-new", "-newkey", "-CAkey", "-key"}
+    )
     quiet = quiet or (verb == "enc" and "-base64" in flags) or verb in ("base64",)
     quiet = quiet or (verb in ("pkey", "rsa", "ec", "ecparam") and "-noout" in flags and "-text" not in flags)
     if not quiet:
@@ -219,93 +331,49 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> 
     return Word(HOLE, DYNAMIC)
 
 
-@handler("database")
-def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
-    """What the SQL does decides; without SQL on the line a session opens."""
-    if spec.name == "sqlcmd" and words and words[0].literal and not words[0].text.startswith("-"):
-        return _go_sqlcmd(shell, spec, words)
-    parsed = parse(spec, words)
-    readonly = parsed.has("-readonly", "-safe")
-    if readonly and not any(_escapes(g.value) for g in parsed.given if g.role == "sql") and not any(map(_escapes, parsed.operands)):
-        statements = [g.value for g in parsed.given if g.role == "sql" and g.value is not None] + parsed.operands[1:]
-        for word in statements:
-            reaches_out(shell, word)
-        options(shell, spec, parsed._replace(given=[g for g in parsed.given if g.role != "sql"]))
-        return _session(shell, spec, stdin) if stdin is not None else Word(HOLE, DYNAMIC)
-    options(shell, spec, parsed)
-    _database_host(shell, spec, parsed)
-    operands(shell, spec, parsed, stdin, dry=False)
-    informed = parsed.role("sql") or parsed.role("scriptfile") or parsed.has("-l", "--list", "-V", "--version", "-version", "-help", "--help", "-?", "-L")
-    if not informed and len(parsed.operands) < 2:
-        return _session(shell, spec, stdin)
-    return Word(HOLE, DYNAMIC)
-
-
-def _escapes(word: Word | None) -> bool:
-    return word is not None and (word.text.lstrip().startswith((".", "\\")) or not word.literal or "load_extension" in word.text.lower())
-
-
-def _session(shell: Shell, spec: Spec, stdin: Word | None) -> Word:
-    if stdin is not None and stdin.literal:
-        SCRIPTS["sql"](shell, spec, stdin)
-    else:
-        shell.find("exec", "database", spec.name, f"`{spec.name}` opens a session that can change the database")
-    return Word(HOLE, DYNAMIC)
-
-
-def _go_sqlcmd(shell: Shell, spec: Spec, words: list[Word]) -> Word:
-    verb, rest = words[0].text, words[1:]
-    named = [w for w in rest if not w.text.startswith("-")]
-    if verb == "query":
-        parsed = parse(spec, rest)
-        for word in parsed.operands or [g.value for g in parsed.given if g.name in ("-q", "-Q", "--query", "-t") and g.value]:
-            SCRIPTS["sql"](shell, spec, word)
-    elif verb == "config" and named and named[0].text in ("view", "get-contexts", "get-users", "get-endpoints", "current-context", "connection-strings", "cs"):
-        pass
-    elif verb not in ("help", "completion"):
-        shell.find("exec", "database", f"sqlcmd {verb}", f"`sqlcmd {verb}` changes something")
-    return Word(HOLE, DYNAMIC)
-
-
-def _database_host(shell: Shell, spec: Spec, parsed: Parsed) -> None:
-    for given in parsed.given:
-        if given.name in ("-h", "--host", "-S", "--server") and given.value is not None and not given.value.text.startswith("/"):
-            scope, host = hosts.scope_of(given.value, shell.tables.known_hosts)
-            if scope != "loopback":
-                shell.find("network", "known", host, f"`{spec.name}` talks to the database at {host}")
-    for word in parsed.operands[:1]:
-        if "://" in word.text:
-            scope, host = hosts.scope_of(word, shell.tables.known_hosts)
-            if scope != "loopback":
-                shell.find("network", "known", host, f"`{spec.name}` talks to the database at {host}")
-
-
-@handler("redis")
-def redis(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
-    parsed = parse(spec, words, stop=True)
-    options(shell, spec, parsed)
-    _database_host(shell, spec, parsed)
-    verb = parsed.operands[0].text.lower() if parsed.operands else ""
-    reads = ("get", "mget", "keys", "scan", "info", "ping", "ttl", "type", "exists", "llen", "lrange", "hgetall", "hget", "smembers", "dbsize")
-    if parsed.has("--version", "-v", "--stat", "--scan", "--bigkeys") or verb in (*reads, "zrange", "xlen", "strlen", "hlen", "scard", "time"):
-        return Word(HOLE, DYNAMIC)
-    shell.find("exec", "database", verb or spec.name, f"`{spec.name} {verb}` can change the database")
-    return Word(HOLE, DYNAMIC)
-
-
 @handler("colon-verbs")
-def colon_verbs(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def colon_verbs(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """`heroku apps:destroy`: the verb is behind the colon; a bare topic lists."""
     named = [w.text for w in words if not w.text.startswith("-")]
     if named and ":" in named[0]:
         topic, _, verb = named[0].partition(":")
-        reading = verb in ("list", "info", "status", "show", "view", "index", "versions", "output", "wait", "diagnose", "outliers", "ps", "locks")
+        reading = verb in (
+            "list",
+            "info",
+            "status",
+            "show",
+            "view",
+            "index",
+            "versions",
+            "output",
+            "wait",
+            "diagnose",
+            "outliers",
+            "ps",
+            "locks",
+        )
         secret = topic in ("config", "env", "credentials", "keys", "authorizations") and verb == "get"
         scope = "service" if reading else "service-write"
         kind = "secret" if secret else "network"
-        shell.find(kind, scope, f"{spec.name} {named[0]}", f"`{spec.name} {named[0]}` {'only looks' if reading else 'changes something'}")
+        shell.find(
+            kind,
+            scope,
+            f"{spec.name} {named[0]}",
+            f"`{spec.name} {named[0]}` {'only looks' if reading else 'changes something'}",
+        )
         return Word(HOLE, OPEN)
-    if named in (["apps"], ["releases"], ["regions"], ["domains"], ["ps"], ["teams"], ["spaces"], ["pipelines"], ["addons"], ["plugins"]):
+    if named in (
+        ["apps"],
+        ["releases"],
+        ["regions"],
+        ["domains"],
+        ["ps"],
+        ["teams"],
+        ["spaces"],
+        ["pipelines"],
+        ["addons"],
+        ["plugins"],
+    ):
         return Word(HOLE, OPEN)
     return None
 

@@ -1,4 +1,4 @@
-"""A shell line, parsed and walked: every command in it is met once, with what is known of its words and input.
+"""A shell line, parsed and walked: every command in it is met, with what is known of its words and input.
 
 Syntax only. What a command does is asked of commands.py; what a word is, of expand.py.
 """
@@ -30,7 +30,9 @@ MAX_DEPTH = 24
 MAX_NODES_DEEP = 120
 _HIDDEN_INDEX = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """Arithmetic and array names are expanded again, even out of single quotes: `declare -i n='a[$(cmd)]'`."""
-_REEXPANDING = frozenset(("let", "test", "[", "printf", "read", "wait", "mapfile", "readarray", "unset", "export", "local"))
+_REEXPANDING = frozenset(
+    ("let", "test", "[", "printf", "read", "wait", "mapfile", "readarray", "unset", "export", "local")
+)
 _SHELL_WORDS = frozenset(("}", "]]", "fi", "done", "esac"))
 
 
@@ -54,7 +56,9 @@ def text_of(node: Node) -> str:
 class Shell(Redirects):
     """One shell's state while its line is walked."""
 
-    def __init__(self, tables: Tables, places: Places, run: Callable[[Shell, list[Word], Word | None], Word]) -> None:
+    def __init__(
+        self, tables: Tables, places: Places, run: Callable[[Shell, list[Word], Word | None], Word]
+    ) -> None:
         self.tables, self.places, self._run = tables, places, run
         self.part = Part("")
         self.variables: dict[str, Word] = {}
@@ -246,7 +250,7 @@ class Shell(Redirects):
                 self.expander.inside(child)
         return UNKNOWN
 
-    def test(self, node: Node, stdin: Word | None) -> Word:
+    def test(self, node: Node, _stdin: Word | None) -> Word:
         self.hidden_index(node)
         self.expander.inside(node)
         return EMPTY
@@ -310,7 +314,7 @@ class Shell(Redirects):
         body = node.child_by_field_name("body")
         return self.loop(body, stdin) if body is not None else UNKNOWN
 
-    def function(self, node: Node, stdin: Word | None) -> Word:
+    def function(self, node: Node, _stdin: Word | None) -> Word:
         name_node, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         name = text_of(name_node) if name_node is not None else ""
         if name in self.functions and self.functions[name] is not None and name not in self.called:
@@ -321,7 +325,9 @@ class Shell(Redirects):
         self.called.discard(name)
         return EMPTY
 
-    def call_function(self, body: Node | None, arguments: list[Word] | None, stdin: Word | None = None) -> Word:
+    def call_function(
+        self, body: Node | None, arguments: list[Word] | None, stdin: Word | None = None
+    ) -> Word:
         if body is None:
             return UNKNOWN
         kept, outer = self.positional, self.locals
@@ -336,7 +342,7 @@ class Shell(Redirects):
                     self.variables[name] = value
             self.positional, self.locals = kept, outer
 
-    def assignments(self, node: Node, stdin: Word | None) -> Word:
+    def assignments(self, node: Node, _stdin: Word | None) -> Word:
         if node.type == "variable_assignment":
             self.assign(node)
         else:
@@ -345,12 +351,14 @@ class Shell(Redirects):
                     self.assign(child)
         return EMPTY
 
-    def declaration(self, node: Node, stdin: Word | None) -> Word:
+    def declaration(self, node: Node, _stdin: Word | None) -> Word:
         words = text_of(node).split(None, 2)
         keyword = words[0] if words else ""
         with self.within(text_of(node)):
             self.hidden_index(node)
-            options = [text_of(c) for c in node.children if c.type == "word" and (c.text or b"").startswith(b"-")]
+            options = [
+                text_of(c) for c in node.children if c.type == "word" and (c.text or b"").startswith(b"-")
+            ]
             exported = keyword == "export" or any("x" in option for option in options)
             named = False
             for child in node.children[1:]:
@@ -370,7 +378,9 @@ class Shell(Redirects):
                     named = True
                     self.expander.words(child)
             if not named and keyword != "local":
-                self.find("secret", "environment", keyword, f"`{keyword}` prints variables, secrets among them")
+                self.find(
+                    "secret", "environment", keyword, f"`{keyword}` prints variables, secrets among them"
+                )
         return EMPTY
 
     def _make_local(self, keyword: str, name: str) -> None:
@@ -381,7 +391,7 @@ class Shell(Redirects):
         if _HIDDEN_INDEX.search(text_of(node)):
             self.find("exec", "shell", text_of(node)[:60], "an array index in it is run as a command")
 
-    def unset(self, node: Node, stdin: Word | None) -> Word:
+    def unset(self, node: Node, _stdin: Word | None) -> Word:
         self.hidden_index(node)
         for child in node.children:
             if child.type == "variable_name":

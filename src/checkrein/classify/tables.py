@@ -43,7 +43,20 @@ ROLES: Mapping[str, str] = {
 }
 """Table key to the role its options play."""
 
-_WORDS = ("about", "args", "effect", "scope", "risk", "style", "handler", "gives", "like", "needs", "verb", "groups")
+_WORDS = (
+    "about",
+    "args",
+    "effect",
+    "scope",
+    "risk",
+    "style",
+    "handler",
+    "gives",
+    "like",
+    "needs",
+    "verb",
+    "groups",
+)
 _FLAGS = ("open", "share", "bare")
 _VERBS = ("read_verbs", "write_verbs", "secret_verbs", "critical_verbs")
 KEYS = frozenset((*ROLES, *_WORDS, *_FLAGS, *_VERBS))
@@ -60,8 +73,10 @@ class Option(NamedTuple):
 class Spec:
     """The grammar of one command or subcommand, ready to parse with."""
 
-    __slots__ = ("args", "bare", "effect", "gives", "handler", "name", "needs", "open", "options", "raw", "risk")
-    __slots__ += ("groups", "scope", "style", "verb", "verbs")
+    __slots__ = (
+        *("args", "bare", "effect", "gives", "groups", "handler", "name", "needs", "open", "options", "raw"),
+        *("risk", "scope", "style", "verb", "verbs"),
+    )
 
     def __init__(self, name: str, raw: Mapping[str, Any], inherited: Mapping[str, Option]) -> None:
         self.name, self.raw = name, raw
@@ -86,7 +101,7 @@ class Spec:
 
 
 def _options(text: str, role: str, style: str) -> Iterable[tuple[str, Option]]:
-    """`-ab -o= --out= --color?` as options; `-ab` is two flags unless the style spells options with one dash."""
+    """`-ab -o= --out= --color?` as options; `-ab` is two flags unless the style is `long`."""
     for token in text.split():
         name, value = (token[:-1], token[-1]) if token[-1] in "=?" else (token, "")
         if style == "gnu" and not value and name[0] == "-" and name[1:2] != "-" and len(name) > 2:
@@ -104,7 +119,10 @@ class Tables:
     """All command knowledge of one policy: ours, then the user's, then a project's (which only tightens)."""
 
     def __init__(
-        self, commands: dict[str, dict[str, Any]], known_hosts: tuple[str, ...] = (), ignored: tuple[str, ...] = ()
+        self,
+        commands: dict[str, dict[str, Any]],
+        known_hosts: tuple[str, ...] = (),
+        ignored: tuple[str, ...] = (),
     ) -> None:
         self.commands = commands
         self.known_hosts = frozenset(known_hosts)
@@ -178,19 +196,27 @@ def _tightens(raw: Mapping[str, Any]) -> bool:
 def check(name: str, raw: Any) -> None:
     """Refuse an entry that cannot mean anything, saying which key and what to write instead."""
     if not isinstance(raw, Mapping):
-        raise ConfigError(f"risk.commands.{name}", raw, "is not a table", "Write `args`, `opts`, `risk` ... under it.")
+        raise ConfigError(
+            f"risk.commands.{name}", raw, "is not a table", "Write `args`, `opts`, `risk` ... under it."
+        )
     for key, value in raw.items():
         where = f"risk.commands.{name}.{key}"
         if key not in KEYS:
-            raise ConfigError(where, value, "is not a key of a command table", f"Use one of: {', '.join(sorted(KEYS))}.")
+            raise ConfigError(
+                where, value, "is not a key of a command table", f"Use one of: {', '.join(sorted(KEYS))}."
+            )
         if key in _FLAGS and not isinstance(value, bool):
             raise ConfigError(where, value, "is not true or false", "Write true or false.")
         if key not in _FLAGS and not isinstance(value, str):
             raise ConfigError(where, value, "is not text", "Write a text, words separated by blanks.")
     if raw.get("risk", "low") not in Category.__members__:
-        raise ConfigError(f"risk.commands.{name}.risk", raw["risk"], "is not a risk", "Use low, medium, high or critical.")
+        raise ConfigError(
+            f"risk.commands.{name}.risk", raw["risk"], "is not a risk", "Use low, medium, high or critical."
+        )
     if raw.get("style", "gnu") not in STYLES:
-        raise ConfigError(f"risk.commands.{name}.style", raw["style"], "is not a style", f"Use one of {STYLES}.")
+        raise ConfigError(
+            f"risk.commands.{name}.style", raw["style"], "is not a style", f"Use one of {STYLES}."
+        )
 
 
 def _expanded(raw: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Tools that are not a shell: files, patches, the web, sub-agents, MCP servers. One vocabulary for every agent.
+"""Tools that are not a shell: files, patches, the web, sub-agents, MCP servers; one vocabulary.
 
 Names and argument spellings live in `tables/_tools.toml`; paths and hosts are judged as in shell lines.
 """
@@ -16,7 +16,9 @@ from checkrein.classify.paths import Places
 from checkrein.classify.tables import Tables, data
 from checkrein.classify.words import GLOB, Word
 
-_PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move) to: (.+)$|^(?:\+\+\+|---) [ab]/(\S+)", re.M)
+_PATCH = re.compile(
+    r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move) to: (.+)$|^(?:\+\+\+|---) [ab]/(\S+)", re.M
+)
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LIFECYCLE = re.compile(r'"(?:pre|post)?(?:install|prepare|publish|pack|test|build|start)"\s*:')
 _MAX_VALUES = 200
@@ -93,11 +95,15 @@ class Judge:
         for path in self._paths("path") or ["."]:
             kind = GLOB if any(c in path for c in "*?[") else 0
             place = self.places.place(Word(path, kind))
-            scope = "secret" if place.scope == "secret" else "project" if place.scope == "device" else place.scope
+            scope = (
+                "secret" if place.scope == "secret" else "project" if place.scope == "device" else place.scope
+            )
             self.find("read", scope, place.path, f"it {verb}s {path} ({scope})")
 
     def _glob(self) -> None:
-        self.find("read", "list", str(argument(self.call, "pattern") or "")[:80], "it looks for names of files")
+        self.find(
+            "read", "list", str(argument(self.call, "pattern") or "")[:80], "it looks for names of files"
+        )
 
     def _write(self) -> None:
         paths = self._paths("path")
@@ -147,7 +153,12 @@ class Judge:
             self.find("network", "web", "", "it fetches a page from the web")
             return
         scope, host = hosts.scope_of(Word(url), self.tables.known_hosts)
-        self.find("network", "web" if scope in ("outside", "known") else scope, host, f"it fetches a page from {host}")
+        self.find(
+            "network",
+            "web" if scope in ("outside", "known") else scope,
+            host,
+            f"it fetches a page from {host}",
+        )
 
     def _web_search(self) -> None:
         self.find("network", "web", "search", "it searches the web")
@@ -169,7 +180,9 @@ class Judge:
         server = self.call.server or ""
         words = {token.lower() for token in _TOKENS.findall(self.call.tool)}
         rows = data("_tools")["names"]
-        first = next((t.lower() for t in _TOKENS.findall(self.call.tool) if t.lower() not in ("mcp", server)), "")
+        first = next(
+            (t.lower() for t in _TOKENS.findall(self.call.tool) if t.lower() not in ("mcp", server)), ""
+        )
         reads = first in rows["reads"]
         annotations = self.call.annotations
         level = Category.medium
@@ -199,7 +212,9 @@ class Judge:
             if place.scope == "secret":
                 self.find("read", "secret", place.path, f"its arguments name {value[:80]} (secret)")
             elif place.scope in ("self", "agent-hooks"):
-                self.find("write", place.scope, place.path, f"its arguments name {value[:80]} ({place.scope})")
+                self.find(
+                    "write", place.scope, place.path, f"its arguments name {value[:80]} ({place.scope})"
+                )
 
 
 _MCP_SAYS = {

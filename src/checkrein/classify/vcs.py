@@ -23,18 +23,28 @@ _TAME_PAGER = re.compile(r"(?i)(?:core\.pager|pager\.\w+)=(?:cat|less|false|)\Z"
 
 
 @handler("git")
-def git(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def git(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Global options; `-C` moves the rest of the command, `-c` is configuration."""
     parsed = parse(spec, words, stop=True)
     for given in parsed.given:
         if given.name == "-c" and given.value is not None:
             text = given.value.text
             if not given.value.literal or not (_TAME_CONFIG.match(text) or _TAME_PAGER.match(text)):
-                shell.find("exec", "hijack", text[:80], f"`git -c {given.value.shown}` changes what git runs or trusts")
+                shell.find(
+                    "exec",
+                    "hijack",
+                    text[:80],
+                    f"`git -c {given.value.shown}` changes what git runs or trusts",
+                )
         elif given.name == "-C" and given.value is not None and given.value.literal:
             target = shell.places.place(given.value, shell.cwd)
             if target.scope != "home" and target.path not in (shell.places.project, shell.places.cwd):
-                shell.find("exec", "elsewhere", target.path, f"git runs with the configuration of {given.value.shown}")
+                shell.find(
+                    "exec",
+                    "elsewhere",
+                    target.path,
+                    f"git runs with the configuration of {given.value.shown}",
+                )
     if shell.cwd is not None and shell.places.place(Word(shell.cwd)).scope == "tmp" and parsed.operands:
         shell.find("exec", "elsewhere", shell.cwd, f"git runs with the configuration of {shell.cwd}")
     for word in parsed.operands[1:]:
@@ -52,11 +62,13 @@ def _revision_path(shell: Shell, word: Word) -> None:
 
 
 @handler("git-branch")
-def branch(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def branch(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """`git branch` and `git tag` list without operands (or with listing options) and create with them."""
     parsed = parse(spec, words)
     listing = parsed.role("list") or any(g.name in spec.raw["needs"].split() for g in parsed.given)
-    creating = spec.name == "git tag" and parsed.has("-a", "-s", "-m", "-u", "--annotate", "--sign", "--message")
+    creating = spec.name == "git tag" and parsed.has(
+        "-a", "-s", "-m", "-u", "--annotate", "--sign", "--message"
+    )
     if (not parsed.operands or listing) and not creating:
         options(shell, spec, parsed)
         return Word(HOLE, OPEN)
@@ -67,15 +79,22 @@ def branch(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
 
 @handler("git-config")
-def config(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def config(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Reading configuration is harmless, setting it can make git run anything."""
     parsed = parse(spec, words)
     for given in parsed.given:
         if given.name in ("-f", "--file", "--blob") and given.value is not None:
             path(shell, "read", given.value)
-    reading = any(g.name in ("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch") for g in parsed.given)
+    reading = any(
+        g.name in ("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch")
+        for g in parsed.given
+    )
     first = parsed.operands[0].text if parsed.operands else ""
-    if reading or first in ("list", "get") or (len(parsed.operands) == 1 and not parsed.has("--unset", "-e", "--edit")):
+    if (
+        reading
+        or first in ("list", "get")
+        or (len(parsed.operands) == 1 and not parsed.has("--unset", "-e", "--edit"))
+    ):
         if "credential" in first:
             shell.find("secret", "git", first, "it reads stored credentials")
         return Word(HOLE, OPEN)
@@ -88,8 +107,6 @@ def config(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
         f"it changes git's configuration ({names[0]})",
     )
     return EMPTY
-
-
 
 
 @handler("reflog")

@@ -1,6 +1,6 @@
 """Words: what a shell word is known to be once quotes, escapes, braces and variables are resolved.
 
-A word is literal, a glob, open (unknown, but named by the user's environment or found by a reader) or dynamic.
+Literal, a glob, open (unknown, but the user's own or found by a reader) or dynamic.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def braces(shielded: str) -> list[str] | None:
     """`a{b,c}` as `ab`, `ac`; None when there are too many to follow."""
     if "{" not in shielded:
         return [shielded]
-    results, todo = [], [shielded]
+    results: list[str] = []
+    todo = [shielded]
     while todo:
         if len(todo) + len(results) > _MAX_BRACES:
             return None

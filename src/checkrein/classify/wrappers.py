@@ -1,4 +1,4 @@
-"""Commands that carry other commands: unwrapped with what they add (privilege, another machine, unknown arguments).
+"""Commands that carry other commands, unwrapped with what they add: privilege, machines, unknown words.
 
 Handlers for sudo, env, xargs, find, fd, ssh, parallel, script, su, tar and friends.
 """
@@ -98,11 +98,13 @@ def _fed(source: Word | None) -> Word:
 def _filled(word: Word, mark: str, fed: Word) -> Word:
     if mark not in word.text:
         return word
-    return Word(word.text.replace(mark, fed.text), max(word.kind, fed.kind), word.taint | fed.taint, word.quoted)
+    return Word(
+        word.text.replace(mark, fed.text), max(word.kind, fed.kind), word.taint | fed.taint, word.quoted
+    )
 
 
 @handler("find")
-def find(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def find(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Tests and actions; `-exec` carries a command whose `{}` is a name found below the start."""
     index, starts = 0, []
     while index < len(words) and not (words[index].text.startswith(("-", "(", "!")) and words[index].literal):
@@ -121,7 +123,12 @@ def find(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
         if name in ("-exec", "-execdir", "-ok", "-okdir"):
             index = _find_exec(shell, words, index, root)
         elif name == "-delete":
-            shell.find("delete", shell.places.place(root, shell.cwd).scope, root.shown, f"it deletes below {root.shown}")
+            shell.find(
+                "delete",
+                shell.places.place(root, shell.cwd).scope,
+                root.shown,
+                f"it deletes below {root.shown}",
+            )
         elif name in ("(", ")", "!", ",", "-") or not name.startswith("-"):
             continue
         elif option is None:
@@ -139,7 +146,8 @@ def _hunts(shell: Shell, starts: list[Word], tests: list[Word]) -> None:
         scope = shell.places.place(start, shell.cwd).scope
         wanted = [tests[i + 1] for i, w in enumerate(tests[:-1]) if w.text in ("-name", "-iname", "-path")]
         if scope == "secret" or (
-            scope in ("everything", "home", "system") and any(shell.places.place(w).scope == "secret" for w in wanted)
+            scope in ("everything", "home", "system")
+            and any(shell.places.place(w).scope == "secret" for w in wanted)
         ):
             shell.find("read", "hunt", start.shown, "it looks for secrets by name", Category.medium)
             return
@@ -149,7 +157,9 @@ def _find_exec(shell: Shell, words: list[Word], index: int, root: Word) -> int:
     end = index
     while end < len(words) and words[end].text not in (";", "+"):
         end += 1
-    named = next((words[i + 1].text for i, w in enumerate(words[: index - 1]) if w.text in ("-name", "-path")), "")
+    named = next(
+        (words[i + 1].text for i, w in enumerate(words[: index - 1]) if w.text in ("-name", "-path")), ""
+    )
     tail = f"/{named.strip('*')}" if named else ""
     found = Word(f"{root.text.rstrip('/')}/{HOLE}{tail}", OPEN, quoted=True)
     command = [_filled(w, "{}", found) for w in words[index:end]]
@@ -172,19 +182,21 @@ def fd(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word 
 
 
 @handler("ssh")
-def ssh(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def ssh(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Another machine: a connection, and a command that runs there."""
     parsed = parse(spec, words, stop=True)
     options(shell, spec, parsed)
     if parsed.operands:
         network(shell, spec, parsed.operands[0])
         if parsed.operands[1:]:
-            shell.find("exec", "remote", parsed.operands[0].shown, f"it runs a command on {parsed.operands[0].shown}")
+            shell.find(
+                "exec", "remote", parsed.operands[0].shown, f"it runs a command on {parsed.operands[0].shown}"
+            )
     return Word(HOLE, DYNAMIC, 2)
 
 
 @handler("parallel")
-def parallel(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def parallel(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     shell.find("exec", "shell", "parallel", "it runs commands built from its input")
     parsed = parse(spec, words, stop=True)
     command = []
@@ -226,14 +238,16 @@ def script(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
 
 @handler("tar")
-def tar(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def tar(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Bundled and dashed options alike; which files are read or written depends on the mode."""
     if words and words[0].literal and re.fullmatch(r"[A-Za-z]+", words[0].text):
         words = _debundled(words)
     parsed = parse(spec, words)
     options(shell, spec, parsed)
     names = {g.name for g in parsed.given}
-    archive = next((g.value for g in parsed.given if g.name in ("-f", "--file") and g.value is not None), None)
+    archive = next(
+        (g.value for g in parsed.given if g.name in ("-f", "--file") and g.value is not None), None
+    )
     if archive is not None and re.match(r"[^/]+:", archive.text):
         network(shell, spec, archive)
     reading = names & {"-t", "--list", "-d", "--diff", "--compare"}
@@ -267,7 +281,7 @@ def _debundled(words: list[Word]) -> list[Word]:
 
 
 @handler("dd")
-def dd(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def dd(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     for word in words:
         name, mark, text = word.text.partition("=")
         if mark and name in ("if", "of"):
@@ -276,7 +290,7 @@ def dd(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
 
 
 @handler("kill")
-def kill(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def kill(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """Ending processes; ours are not to be ended by an agent."""
     if any(w.text in ("-l", "-L", "--list") for w in words) or (words and words[0].text == "-0"):
         return Word(HOLE, OPEN)
@@ -286,7 +300,7 @@ def kill(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
 
 
 @handler("mise")
-def mise(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def mise(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """`mise exec -- CMD`: everything behind the dashes is a command."""
     marks = [i for i, w in enumerate(words) if w.text == "--"]
     if words and words[0].text in ("exec", "x") and marks:
@@ -325,7 +339,7 @@ def tee(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
 
 
 @handler("same")
-def passes_on(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+def passes_on(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """Known under another name: `busybox CMD`, `toybox CMD`."""
     return shell.argv(words, stdin) if words and not words[0].text.startswith("-") else None
 
@@ -344,22 +358,27 @@ def timeout(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> 
 
 
 @handler("self")
-def ourselves(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+def ourselves(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """INVARIANT: our own command line beyond its read-only verbs is critical."""
     plain_words = [w.text for w in words if w.literal and not w.text.startswith("-")]
     line = " ".join(plain_words)
     verbs = spec.raw["needs"].split(",")
     reads = any(line == v or line.startswith(f"{v} ") for v in verbs)
     flags = [w.text for w in words if w.text.startswith("-")]
-    writes = any(f.startswith(("--output", "-o", "--out", "--write", "--fix", "--yes", "--repair")) for f in flags)
+    writes = any(
+        f.startswith(("--output", "-o", "--out", "--write", "--fix", "--yes", "--repair")) for f in flags
+    )
     if plain_words[:1] == ["inbox"]:
         reads = flags == ["--json"] and len(plain_words) == 1
     if not words or (not plain_words and set(flags) <= {"--help", "--version"}):
         reads = True
     if any(not w.literal for w in words) or writes or not reads:
-        shell.find("self", "command", line or "checkrein", f"`checkrein {line}` would let the agent change its own gate")
+        shell.find(
+            "self",
+            "command",
+            line or "checkrein",
+            f"`checkrein {line}` would let the agent change its own gate",
+        )
         return UNKNOWN
     shell.find("read", "self", line, f"`checkrein {line}` only looks")
     return Word(HOLE, OPEN)
-
-

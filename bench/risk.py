@@ -65,7 +65,7 @@ def judge(command: str) -> Risk:
 
 
 def _row(label: str, source: str, command: str, risk: Risk) -> tuple[str, bool] | None:
-    """Which line of the table a command belongs to, and whether it is an error; None when left out by design."""
+    """The line of the table a command belongs to, and whether it is an error; None when left out by design."""
     sin = risk.category > Category.low and BY_DESIGN & set(risk.domains)
     if label == "deny":
         return (
@@ -149,9 +149,8 @@ def speed(commands: list[str]) -> None:
         times.sort()
         p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
         print(f"{name:26}{p50 * 1e6:8.0f} µs{p99 * 1e3:8.2f} ms{times[-1] * 1e3:8.2f} ms")
-    print(
-        f"tables loaded in {loaded * 1e3:.0f} ms, {len({key.split()[0] for key in packaged().commands}):,} commands"
-    )
+    names = {key.split()[0] for key in packaged().commands}
+    print(f"tables loaded in {loaded * 1e3:.0f} ms, {len(names):,} commands")
     caps = {
         "2,000 commands joined by `;`": "; ".join(["ls"] * 2000),
         "a line of 1 MB": "echo " + "a" * 1_000_000,

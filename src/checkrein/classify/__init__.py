@@ -14,6 +14,7 @@ from checkrein.call import Category, Effect, Reason, Risk, ToolCall
 from checkrein.classify import (
     builds,
     builtins,
+    databases,
     interpreters,
     machines,
     readers,

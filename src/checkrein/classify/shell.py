@@ -30,6 +30,8 @@ MAX_DEPTH = 24
 MAX_NODES_DEEP = 120
 _HIDDEN_INDEX = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """Arithmetic and array names are expanded again, even out of single quotes: `declare -i n='a[$(cmd)]'`."""
+_ARITHMETIC = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()$\[\]{}#@.\"]*\Z")
+_TWO_WORDS = re.compile(r"[A-Za-z_]\w*\s+-?[A-Za-z_]")
 _REEXPANDING = frozenset(
     ("let", "test", "[", "printf", "read", "wait", "mapfile", "readarray", "unset", "export", "local")
 )
@@ -230,9 +232,18 @@ class Shell(Redirects):
 
     def compound(self, node: Node, stdin: Word | None) -> Word:
         if node.children and node.children[0].type in ("((", "$(("):
-            self.expander.inside(node)
-            return EMPTY
+            return self.arithmetic(node)
         return self.sequence(node, stdin)
+
+    def arithmetic(self, node: Node) -> Word:
+        """`((x + 1))`; what is no arithmetic may be two subshells, as bash would find out."""
+        self.hidden_index(node)
+        inner = text_of(node)[2:-2]
+        if not _ARITHMETIC.match(inner) or _TWO_WORDS.search(inner):
+            self.unclear("it may be arithmetic or commands")
+            self.subshell(f"( {inner} )")
+        self.expander.inside(node)
+        return EMPTY
 
     def pipeline(self, node: Node, stdin: Word | None) -> Word:
         feed = stdin

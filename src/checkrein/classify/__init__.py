@@ -1,104 +1,143 @@
-"""What a call can break: tool names and the plainest commands are known, the rest is medium and opaque."""
+"""The risk stage: a tool call in, what it can break out.
+
+Pure: it decides from the call, its tables and a path resolver passed in. The pipeline calls it.
+"""
 
 from __future__ import annotations
 
-import posixpath
-import re
-from collections.abc import Mapping
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
-from checkrein.call import GLOBAL_DOMAIN, Category, Effect, Reason, Risk, ToolCall
+from checkrein.call import Category, Effect, Reason, Risk, ToolCall
+from checkrein.classify import (
+    builds,
+    builtins,
+    databases,
+    interpreters,
+    machines,
+    readers,
+    scripts,
+    services,
+    vcs,
+    wrappers,
+)
+from checkrein.classify.commands import run
+from checkrein.classify.domains import complexity, risk
+from checkrein.classify.findings import Finding
+from checkrein.classify.flows import flows
+from checkrein.classify.normalise import MAX_LENGTH
+from checkrein.classify.paths import Places
+from checkrein.classify.shell import Overflow, Shell
+from checkrein.classify.tables import Tables
+from checkrein.classify.tools import Judge, argument, kind_of
+from checkrein.classify.words import Word
 
-_PLAIN = re.compile(r"[\w@%+=:,./-]+(?: +[\w@%+=:,./-]+)*", re.ASCII)
-_READERS = ("Read", "Glob", "Grep", "LS", "NotebookRead")
-_WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-_WEB = ("WebFetch", "WebSearch")
+__all__ = ["Tables", "classify", "describe"]
 
-# The seed's lists: a command (and subcommand) as a person would name it.
-_LOW: Mapping[str, str] = {
-    **dict.fromkeys(
-        "ls cat grep pwd du file head tail wc basename dirname date whoami echo".split(), "file_read"
-    ),
-    **dict.fromkeys(("git status", "git log", "git show"), "git_read"),
-    **dict.fromkeys(("pytest", "npm test", "go test", "cargo test"), "test_run"),
-}
-_HIGH: Mapping[str, str] = {
-    **dict.fromkeys("rm chmod chown".split(), "file_write"),
-    **dict.fromkeys("apt apt-get brew yum dnf".split(), "package"),
-    **dict.fromkeys(("pip install", "npm install"), "package"),
-    **dict.fromkeys(("systemctl", "reboot", "shutdown"), "shell_exec"),
-    **dict.fromkeys(("git push", "git pull", "git fetch"), "git_remote"),
-    "git merge": "git_local",
-}
-_CRITICAL = frozenset("curl wget mail sendmail ssh scp checkrein".split())
-_MEDIUM: Mapping[str, str] = dict.fromkeys(("git add", "git commit"), "git_local")
-
-
-def classify(call: ToolCall) -> Risk:
-    """The call's risk; what is not understood is never low."""
-    if call.server is not None:
-        return _risk(
-            Category.medium, f"mcp:{call.server}", f"`{call.name}` is a tool of server {call.server}"
-        )
-    if call.tool == "Bash":
-        return _command(call.arguments.get("command"))
-    if call.tool in _READERS:
-        return _risk(Category.low, "file_read", f"{call.tool} only reads", "read")
-    if call.tool in _WRITERS:
-        return _write(call)
-    if call.tool in _WEB:
-        return _risk(Category.medium, "web_read", f"{call.tool} reads from the web", "network")
-    return _risk(Category.medium, GLOBAL_DOMAIN, f"`{call.tool}` is not a tool we know")
+_HANDLER_MODULES = (
+    builds,
+    builtins,
+    databases,
+    interpreters,
+    machines,
+    readers,
+    scripts,
+    services,
+    vcs,
+    wrappers,
+)
 
 
-def _command(command: object) -> Risk:
-    if not isinstance(command, str) or not _PLAIN.fullmatch(command):
-        return _risk(
-            Category.medium,
-            "shell_exec",
-            "the command is more than one plain command",
-            "exec",
-            complexity=1.0,
-        )
-    words = command.split()
-    for name in (" ".join(words[:2]), words[0]):
-        if name in _CRITICAL:
-            return _risk(Category.critical, "network", f"`{name}` reaches beyond this machine", "network")
-        if name in _HIGH:
-            return _risk(
-                Category.high, _HIGH[name], f"`{name}` is on the list of dangerous commands", "write"
-            )
-        if name in _LOW:
-            return _risk(Category.low, _LOW[name], f"`{name}` is on the list of safe commands", "read")
-        if name in _MEDIUM:
-            return _risk(Category.medium, _MEDIUM[name], f"`{name}` changes the local repository", "write")
-    return _risk(Category.medium, "shell_exec", f"`{words[0]}` is not a command we know", "exec")
+@cache
+def _home() -> str:
+    return os.path.expanduser("~")  # noqa: PTH111 - a string, computed once
 
 
-def _write(call: ToolCall) -> Risk:
-    path = call.arguments.get("file_path", call.arguments.get("notebook_path"))
-    if not isinstance(path, str) or not path:
-        return _risk(
-            Category.medium,
-            "file_write",
-            f"{call.tool} writes a file it does not name",
-            "write",
-            complexity=1.0,
-        )
-    absolute = posixpath.normpath(posixpath.join(call.project or "/", path))
-    inside = posixpath.relpath(absolute, call.project or "/").split("/")
-    domain = (
-        "docs_write" if inside[0] == "docs" else "file_write_src" if "src" in inside[:-1] else "file_write"
-    )
-    return _risk(Category.medium, domain, f"{call.tool} writes {path}", "write")
-
-
-def _risk(
-    category: Category, domain: str, reason: str, effect: str = "exec", complexity: float = 0.5
+def classify(
+    call: ToolCall,
+    *,
+    tables: Tables | None = None,
+    resolve: Callable[[str], str] | None = None,
+    home: str | None = None,
 ) -> Risk:
+    """What `call` can break: category, domains, effects, complexity, and why."""
+    tables = tables or Tables.load()
+    places = Places(project=call.project, cwd=call.cwd, home=home or _home(), resolve=resolve)
+    if kind_of(call) == "shell":
+        return _shell(call, tables, places)
+    judge = Judge(call, places, tables)
+    judge.judge()
+    extra = flows((finding.effect for finding in judge.part.all()), call.history)
+    return risk(judge.part, complexity=0.5, fallback=judge.fallback, extra=extra)
+
+
+def _shell(call: ToolCall, tables: Tables, places: Places) -> Risk:
+    command = argument(call, "command")
+    shell = Shell(tables, places, run)
+    directory = argument(call, "directory")
+    if isinstance(directory, str) and directory:
+        shell.cwd = places.absolute(directory, None)
+    try:
+        if isinstance(command, str):
+            if len(command) > MAX_LENGTH:
+                return _capped(f"the line has {len(command):,} characters; we read up to {MAX_LENGTH:,}")
+            shell.text(command)
+        elif isinstance(command, list) and command and all(isinstance(item, str) for item in command):
+            shell.argv([Word(item[:MAX_LENGTH]) for item in command[:1000]])
+        else:
+            return _malformed(call)
+    except (Overflow, RecursionError):
+        # INVARIANT: a line that exceeds a cap is never low
+        return _capped("the line has more parts or levels than we follow")
+    extra = flows((finding.effect for finding in shell.part.all()), call.history)
+    size = complexity(shell.part.leaves(), shell.nesting, shell.expander.dynamic, shell.opaque)
+    return risk(shell.part, complexity=size, extra=extra)
+
+
+def _capped(why: str) -> Risk:
     return Risk(
-        category=category,
-        domains=(domain,),
-        effects=(Effect(effect),),
-        complexity=complexity,
-        reasons=(Reason(f"{reason}: {category.name} risk."),),
+        category=Category.high,
+        domains=("shell_exec",),
+        effects=(Effect("exec", "unknown", ""),),
+        complexity=1.0,
+        reasons=(Reason(f"{why} (high)"),),
     )
+
+
+def _malformed(call: ToolCall) -> Risk:
+    finding = Finding(
+        Effect("exec", "unknown", ""), Category.critical, f"`{call.name}` has no command we can read"
+    )
+    return Risk(
+        category=finding.category,
+        domains=("shell_exec",),
+        effects=(finding.effect,),
+        complexity=1.0,
+        reasons=(Reason(f"{finding.why} (critical)"),),
+    )
+
+
+def describe(command_name: str, *, tables: Tables | None = None) -> dict[str, Any]:
+    """What we know of a command (or `git log`), as plain data; empty when we know nothing."""
+    tables = tables or Tables.load()
+    spec = tables.spec(command_name)
+    if spec is None:
+        return {}
+    roles: dict[str, list[str]] = {}
+    for name, option in sorted(spec.options.items()):
+        roles.setdefault(option.role, []).append(name + option.value)
+    prefix = f"{command_name} "
+    below = sorted(key for key in tables.commands if key.startswith(prefix) and " " not in key[len(prefix) :])
+    return {
+        "command": command_name,
+        "about": spec.raw.get("about", ""),
+        "operands": list(spec.args),
+        "options": roles,
+        "other_options": "harmless" if spec.open else "medium",
+        "effect": spec.effect,
+        "risk": spec.risk.name if spec.risk is not None else "",
+        "verbs": dict(zip(("read", "write", "secret", "critical"), map(list, spec.verbs), strict=True)),
+        "subcommands": below,
+    }

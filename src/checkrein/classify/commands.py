@@ -1,0 +1,475 @@
+"""One command: its name looked up, its arguments sorted by the table, each argument's effect found.
+
+Called by the shell walk for every command. Commands with a language of their own have a handler elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from checkrein.call import Category
+from checkrein.classify import arming, hosts
+from checkrein.classify.expand import SECRET_NAME
+from checkrein.classify.options import Given, Parsed, assign, parse
+from checkrein.classify.shell import Shell
+from checkrein.classify.tables import Spec, data, matches_verb
+from checkrein.classify.words import DYNAMIC, EMPTY, GLOB, HOLE, LITERAL, NETWORK, OPEN, SECRET, UNKNOWN, Word
+
+Handler = Callable[[Shell, Spec, list[Word], Word | None], Word | None]
+HANDLERS: dict[str, Handler] = {}
+"""Commands with a grammar of their own, by the name the table gives; filled by the modules that know them."""
+
+_BINARIES = re.compile(
+    r"^(?:/bin|/sbin|/usr/bin|/usr/sbin|/usr/local/bin|/usr/local/sbin|/opt/homebrew/bin|/opt/local/bin|/snap/bin)/([^/]+)$"
+)
+_PATHLIKE = re.compile(r"[/~]|^\.|\.[A-Za-z0-9]{1,6}$|^id_")
+_PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
+
+
+def handler(name: str) -> Callable[[Handler], Handler]:
+    def register(function: Handler) -> Handler:
+        HANDLERS[name] = function
+        return function
+
+    return register
+
+
+def run(shell: Shell, words: list[Word], stdin: Word | None) -> Word:
+    """Judge a command; what it prints."""
+    first, rest = words[0], words[1:]
+    if first.kind != LITERAL or HOLE in first.text:
+        return _computed(shell, first, rest)
+    name = first.text
+    if "/" in name:
+        match = _BINARIES.match(name)
+        if match is None:
+            return run_file(shell, first, rest, stdin)
+        name = match.group(1)
+    elif name in shell.functions:
+        shell.called.add(name)
+        return shell.call_function(shell.functions[name], rest, stdin)
+    return known(shell, name, rest, stdin)
+
+
+def _computed(shell: Shell, first: Word, rest: list[Word]) -> Word:
+    """INVARIANT: a command whose name is computed is never low."""
+    scope = "flow" if first.taint & NETWORK else "shell" if first.kind == DYNAMIC else "unknown"
+    shell.opaque = True
+    shell.find("exec", scope, first.shown, f"which command `{first.shown}` is cannot be known")
+    delicate(shell, rest)
+    return UNKNOWN
+
+
+def run_file(shell: Shell, first: Word, rest: list[Word], stdin: Word | None) -> Word:
+    """A program named by its path: nothing is known of it but where it lies."""
+    base = first.text.rpartition("/")[2]
+    spec = shell.tables.spec(f"./{base}")
+    if spec is not None and first.text == f"./{base}":
+        return apply(shell, spec, rest, stdin)
+    place = shell.places.place(first, shell.cwd)
+    if place.scope == "self" or base == "checkrein":
+        return known(shell, "checkrein", rest, stdin)
+    shell.find("exec", place.scope, place.path, f"it runs {first.shown} ({place.scope})")
+    delicate(shell, rest)
+    return UNKNOWN
+
+
+def known(shell: Shell, name: str, rest: list[Word], stdin: Word | None) -> Word:
+    spec = shell.tables.spec(name)
+    if spec is None:
+        return unknown_command(shell, name, rest)
+    return apply(shell, spec, rest, stdin)
+
+
+def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
+    plain_words = all(_PLAIN_WORD.match(w.text) and w.literal for w in rest[:-1])
+    last = rest[-1].text if rest else ""
+    asks = last == "--help" or (last == "--version" and len(rest) == 1)
+    if asks and plain_words and name.replace("-", "").isalnum():
+        shell.find("read", "help", name, f"`{name}` shows its {last[2:]}")
+        return Word(HOLE, OPEN)
+    shell.find("exec", "unknown", name, f"`{name}` is not a command we know")
+    delicate(shell, rest)
+    return UNKNOWN
+
+
+def delicate(shell: Shell, words: list[Word]) -> None:
+    """Delicate paths among arguments whose meaning we do not know."""
+    for word in words:
+        for text in (word.text, word.text.partition("=")[2]):
+            if not text or not _PATHLIKE.search(text):
+                continue
+            place = shell.places.place(word._replace(text=text), shell.cwd)
+            if place.scope == "secret":
+                shell.find("read", "secret", place.path, f"it may read {word.shown} (secret)")
+            elif place.scope in ("self", "agent-hooks"):
+                shell.find("write", place.scope, place.path, f"it may change {word.shown} ({place.scope})")
+
+
+def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+    """The words after a command's name, judged by its table entry."""
+    if len(words) == 1 and words[0].literal and words[0].text in ("--help", "--version"):
+        return Word(HOLE, OPEN)
+    if spec.handler:
+        output = HANDLERS[spec.handler](shell, spec, words, stdin)
+        if output is not None:
+            return output
+    if shell.tables.has_subcommands(spec.name) or any(spec.verbs):
+        return _subcommand(shell, spec, words, stdin)
+    return plain(shell, spec, words, stdin)
+
+
+def _asks_for_help(words: list[Word]) -> bool:
+    """`--help` alone, or last behind operands only: elsewhere it may be another option's value."""
+    literal = [word.text for word in words]
+    if literal[:1] == ["--help"]:
+        return True
+    return literal[-1:] == ["--help"] and not any(text.startswith("-") for text in literal[:-1])
+
+
+def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+    parsed = parse(spec, words, stop=True)
+    options(shell, spec, parsed)
+    if not parsed.operands:
+        if spec.effect and not any(spec.verbs) and not (words and spec.effect == "exec"):
+            _own_effect(shell, spec, parsed, dry=False)
+        elif not words and any(spec.verbs):
+            shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
+        return Word(HOLE, OPEN)
+    first, rest = parsed.operands[0], parsed.operands[1:]
+    if first.kind != LITERAL:
+        shell.unclear(f"which subcommand of `{spec.name}` runs cannot be known")
+        delicate(shell, rest)
+        return UNKNOWN
+    if first.text == "help":
+        return Word(HOLE, OPEN)
+    below = shell.tables.spec(f"{spec.name} {first.text}")
+    if below is not None:
+        return apply(shell, below, rest, stdin)
+    if any(spec.verbs):
+        return verbs(shell, spec, [first, *rest])
+    if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
+        return Word(HOLE, OPEN)
+    shell.find(
+        "exec",
+        "unknown",
+        f"{spec.name} {first.text}",
+        f"`{spec.name} {first.shown}` is not something we know",
+    )
+    delicate(shell, rest)
+    return UNKNOWN
+
+
+def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
+    """A service's command line, judged by the first verb in it that says whether it reads or changes."""
+    parsed = parse(spec, words)
+    options(shell, spec, parsed)
+    if _asks_for_help(words) or (words and words[-1].text in ("-h", "help")):
+        return Word(HOLE, OPEN)
+    target = f"{spec.name} {' '.join(w.shown for w in parsed.operands[:3])}"
+    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)])
+    if kind == "critical":
+        shell.find("message", "outside", target, f"`{target}` sends or pays")
+    elif kind == "secret":
+        shell.find("secret", "service", target, f"`{target}` shows or changes secrets")
+        return Word(HOLE, DYNAMIC, SECRET)
+    elif kind == "write":
+        scope = spec.scope or ("service-write" if spec.effect in ("", "network") else "")
+        shell.find(spec.effect or "network", scope, target, f"`{target}` changes something", spec.risk)
+    elif kind == "read":
+        service = spec.effect in ("", "network")
+        shell.find("network" if service else "read", "service", target, f"`{target}` only looks")
+        delicate(shell, parsed.operands)
+        return Word(HOLE, OPEN)
+    else:
+        shell.find("exec", "unknown", target, f"`{target}` is not something we know")
+    return UNKNOWN
+
+
+def _verb_kind(spec: Spec, operands: list[str]) -> str:
+    """Which of the table's verbs comes first; wildcards count only when no named verb does."""
+    reads, writes, secrets, criticals = spec.verbs
+    while operands and operands[0] in spec.groups:
+        operands = operands[1:]
+    at = {"first": operands[:1], "second": operands[1:2], "any": operands[:4]}[spec.verb]
+    named = tuple(verb for verb in writes if verb.strip("*-")) + change_verbs()
+    for word in at:
+        if matches_verb(word, criticals):
+            return "critical"
+        if matches_verb(word, tuple(v for v in secrets if v != "*")):
+            return "secret"
+        if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
+            return "write"
+        if matches_verb(word, reads):
+            return "read"
+        if matches_verb(word, named):
+            return "write"
+    if "*" in secrets:
+        return "secret"
+    return "write" if "*" in writes or any(matches_verb(w, writes) for w in at) else ""
+
+
+@cache
+def change_verbs() -> tuple[str, ...]:
+    return tuple(data("_tools")["names"]["changes"])
+
+
+def plain(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
+    if _asks_for_help(words) and "command*" not in spec.args and "shell*" not in spec.args:
+        return Word(HOLE, OPEN)
+    if spec.effect == "network" and any(w.text == HOLE and not w.quoted for w in words):
+        shell.find("exec", "unknown", spec.name, f"an option of `{spec.name}` cannot be known")
+    stops = any(role in ("command*", "shell*") for role in spec.args)
+    parsed = parse(spec, words, stop=stops)
+    dry = options(shell, spec, parsed)
+    output = operands(shell, spec, parsed, stdin, dry=dry)
+    _own_effect(shell, spec, parsed, dry=dry)
+    if output is not None:
+        return output
+    return _printed(shell, spec, parsed, stdin)
+
+
+def _own_effect(shell: Shell, spec: Spec, parsed: Parsed, *, dry: bool) -> None:
+    if not spec.effect and spec.risk is None:
+        return
+    target = " ".join([spec.name, *(w.shown for w in parsed.operands[:2])])
+    raised = [Category[g.role] for g in parsed.given if g.role in Category.__members__]
+    if dry or (raised and min(raised) == Category.low):
+        shell.find("read", "dry", target, f"`{spec.name}` only says what it would do")
+        return
+    why = spec.raw.get("about") or f"`{target}` {_SAYS.get(spec.effect, 'has effects')}"
+    if not spec.effect and spec.risk == Category.low:
+        return
+    shell.find(
+        spec.effect or "exec", spec.scope, target, why, max([spec.risk, *raised]) if spec.risk else None
+    )
+
+
+_SAYS = {
+    "package": "installs or changes packages",
+    "git": "changes the repository",
+    "git-remote": "talks to a remote repository",
+    "test": "runs the project's tests or checks",
+    "process": "stops or changes processes",
+    "privilege": "changes who may do what",
+    "network": "talks to the network",
+    "config": "changes settings",
+    "exec": "runs code",
+    "message": "sends something to people",
+    "secret": "shows secrets",
+}
+
+
+def options(shell: Shell, spec: Spec, parsed: Parsed) -> bool:
+    """Effects of the options given; true when one of them makes the command only pretend."""
+    for name in parsed.unknown:
+        shell.find("exec", "unknown", name, f"`{name}` of `{spec.name}` is not an option we know")
+    for given in parsed.given:
+        role = given.role
+        if role in ("text", "dry", "low", "inplace", "target"):
+            if role == "target" and given.value is not None:
+                path(shell, "write", given.value)
+            continue
+        if given.value is None:
+            _flag(shell, spec, given)
+        else:
+            value(shell, spec, role, given.value, given.name)
+    return parsed.role("dry")
+
+
+def _flag(shell: Shell, spec: Spec, given: Given) -> None:
+    role = given.role
+    if role in Category.__members__:
+        kind = spec.effect or "exec"
+        why = f"`{spec.name} {given.name}` is an option to be careful with"
+        shell.find(kind, spec.scope, f"{spec.name} {given.name}", why, Category[role])
+    elif role in ("write", "delete"):
+        shell.find(role, "project", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {role}s files")
+    elif role in ("read", "list", "sql", "script", "code"):
+        return
+    else:
+        kind = {"shell": "exec", "url": "network", "host": "network"}.get(role, role)
+        shell.find(
+            kind, "option", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {_SAYS.get(kind, kind)}"
+        )
+
+
+def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dry: bool) -> Word | None:
+    """Effects of the operands; the output when the operands were a command of their own."""
+    inplace, targeted = parsed.role("inplace"), parsed.role("target")
+    if inplace and not dry:
+        shell.find("write", "project", spec.name, f"`{spec.name}` rewrites files in place")
+    pairs = assign(spec, _operands_for(spec, parsed), all_same=targeted)
+    for index, (role, word) in enumerate(pairs):
+        if role in ("command", "shell") and role + "*" in spec.args:
+            rest = [w for r, w in pairs[index:] if r == role]
+            return _carried(shell, role, rest, stdin)
+        if role == "extra":
+            shell.find(
+                "exec", "unknown", word.shown, f"`{spec.name}` got more operands than we know the meaning of"
+            )
+            continue
+        value(shell, spec, _changed_role(role, inplace=inplace, dry=dry), word, "")
+    return None
+
+
+def _changed_role(role: str, *, inplace: bool, dry: bool) -> str:
+    if dry and role in ("write", "delete", "exec", "move"):
+        return "list"
+    return "write" if inplace and role == "read" else role
+
+
+def _operands_for(spec: Spec, parsed: Parsed) -> list[Word]:
+    """A script given by an option takes the place of the script operand."""
+    given = any(g.role in ("script", "scriptfile", "sql") or g.name == "--files" for g in parsed.given)
+    scripted = bool(spec.args) and spec.args[0] in ("pattern", "script", "sql")
+    return [EMPTY, *parsed.operands] if given and scripted else parsed.operands
+
+
+def _carried(shell: Shell, role: str, words: list[Word], stdin: Word | None) -> Word:
+    if role == "command":
+        return shell.argv(words, stdin)
+    return shell_text(shell, Word(" ".join(w.text for w in words), max(w.kind for w in words)), stdin)
+
+
+def shell_text(
+    shell: Shell, word: Word, stdin: Word | None = None, arguments: list[Word] | None = None
+) -> Word:
+    """Text that is run by a shell."""
+    if word.kind in (LITERAL, GLOB) and HOLE not in word.text:
+        return shell.subshell(word.text, stdin, arguments)
+    shell.opaque = True
+    # INVARIANT: network output that is executed is critical
+    scope = "flow" if word.taint & NETWORK else "shell"
+    shell.find("exec", scope, word.shown, "it runs shell text nobody can know beforehand")
+    if word.known.strip():
+        shell.subshell(word.text.replace(HOLE, " $__unknown "), stdin, arguments)
+    return UNKNOWN
+
+
+def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
+    """The effect of one word in one role."""
+    if role in ("text", "pattern", "package"):
+        if word.taint & SECRET:
+            shell.find("read", "secret", word.shown, f"`{spec.name}` is given a secret")
+    elif role in ("list", "read", "write", "delete"):
+        path(shell, role, word)
+    elif role == "url-or-path":
+        network(shell, spec, word) if "://" in word.text else path(shell, "read", word)
+    elif role == "move":
+        path(shell, "read", word)
+        path(shell, "write", word)
+    elif role == "url" or role == "host":
+        network(shell, spec, word)
+    elif role == "shell":
+        shell_text(shell, word)
+    elif role in ("exec", "code", "config"):
+        scope = "flow" if word.taint & NETWORK else "shell" if role == "exec" else "option"
+        kind = "config" if role == "config" else "exec"
+        what = option or spec.name
+        shell.find(
+            kind, scope, word.shown, f"`{what}` {'loads' if role == 'config' else 'runs'} {word.shown}"
+        )
+        delicate(shell, [word])
+    elif role in Category.__members__:
+        shell.find(
+            spec.effect or "exec",
+            spec.scope,
+            option,
+            f"`{spec.name} {option}` is to be careful with",
+            Category[role],
+        )
+    elif role in ("env",):
+        environment_word(shell, word)
+    elif role in SCRIPTS:
+        SCRIPTS[role if role != "script" else spec.raw.get("scope", spec.name)](shell, spec, word)
+    elif role == "scriptfile":
+        path(shell, "read", word)
+        shell.find("exec", "script", word.shown, f"`{spec.name}` follows the script {word.shown}")
+    else:
+        shell.find(role, "option", word.shown, f"`{spec.name} {option}` {_SAYS.get(role, role)}")
+
+
+Script = Callable[[Shell, Spec, Word], None]
+SCRIPTS: dict[str, Script] = {}
+"""Little languages in operands (sed, awk, jq, SQL); `script` itself picks by the command's `scope`."""
+
+
+def environment_word(shell: Shell, word: Word) -> None:
+    from checkrein.classify import environment
+
+    name, mark, text = word.text.partition("=")
+    if mark:
+        environment.judge(shell, name, word._replace(text=text), exported=True)
+
+
+def path(shell: Shell, role: str, word: Word) -> None:
+    """A word used as a path."""
+    if not word.text:
+        return
+    if word.kind == DYNAMIC and not word.known:
+        if role == "list":
+            return
+        kind = "exec" if role == "read" else role
+        shell.find(kind, "unknown", word.shown, f"which path it {role}s cannot be known")
+        return
+    if word.text == "-" or (word.text.startswith("/dev/fd/") and role in ("read", "list", "write")):
+        return
+    place = shell.places.place(word, shell.cwd)
+    scope = place.scope
+    if role == "list" or (scope == "null" and role != "delete"):
+        shell.find("read", "list", place.path, f"it looks at {word.shown}")
+        return
+    if role == "read":
+        if scope == "everything":
+            scope = "secret"
+        if scope == "device":
+            scope = "system"
+    if (
+        role == "write"
+        and (armed := arming.what(place.path))
+        and scope not in ("self", "agent-hooks", "vcs-internal")
+    ):
+        shell.find("write", "armed", place.path, f"it writes {word.shown}, which {armed}")
+        return
+    if role == "write" and scope == "everything":
+        scope = "system"
+    shell.find(role, scope, place.path, f"it {role}s {word.shown} ({scope})")
+
+
+def network(shell: Shell, spec: Spec, word: Word) -> None:
+    if word.text.startswith("file:"):
+        path(shell, "read", word._replace(text=re.sub(r"^file:/*", "/", word.text)))
+        return
+    scope, host = hosts.scope_of(word, shell.tables.known_hosts)
+    shell.find("network", scope, host, f"`{spec.name}` talks to {host} ({scope})")
+
+
+def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Word:
+    """What the command prints, as far as its table entry says."""
+    taint = stdin.taint if stdin is not None else 0
+    for finding in shell.part.findings:
+        if finding.effect.scope == "secret" or finding.effect.kind == "secret":
+            taint |= SECRET
+        elif finding.effect.kind == "network" and finding.effect.scope != "service":
+            taint |= NETWORK
+    for word in parsed.operands:
+        taint |= word.taint
+    gives = spec.gives
+    if gives == "words":
+        kind = max((w.kind for w in parsed.operands), default=LITERAL)
+        return Word(" ".join(w.text for w in parsed.operands), kind if kind != GLOB else OPEN, taint)
+    if gives == "same":
+        if stdin is not None and len(parsed.operands) <= (1 if spec.args[0] in ("pattern", "script") else 0):
+            same = stdin.literal and spec.name in ("cat", "tee")
+            return stdin if same else Word(HOLE, max(stdin.kind, OPEN), taint)
+        return Word(HOLE, DYNAMIC if spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
+    if gives == "content":
+        return Word(HOLE, DYNAMIC, taint)
+    return Word(HOLE, OPEN, taint)
+
+
+def secret_name(name: str) -> bool:
+    return bool(SECRET_NAME.search(name))

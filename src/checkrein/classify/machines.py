@@ -1,0 +1,202 @@
+"""The machine's own tools, where a flag decides between showing and changing.
+
+Handlers driven by the table's `needs`: the flags that only show.
+"""
+
+from __future__ import annotations
+
+import re
+
+from checkrein.classify.commands import handler, options, path, plain
+from checkrein.classify.options import parse
+from checkrein.classify.shell import Shell
+from checkrein.classify.tables import Spec
+from checkrein.classify.words import HOLE, OPEN, UNKNOWN, Word
+
+
+def _changes(shell: Shell, spec: Spec, words: list[Word], why: str = "changes something") -> Word:
+    target = " ".join([spec.name, *(w.shown for w in words[:2])])
+    shell.find(spec.effect or "exec", spec.scope, target, f"`{target}` {why}", spec.risk)
+    return UNKNOWN
+
+
+def _shows(flag: str, quiet: set[str]) -> bool:
+    """A flag that only shows, or a cluster of such flags (`-dvvv`)."""
+    if flag in quiet:
+        return True
+    return flag[1:2] != "-" and len(flag) > 2 and all(f"-{letter}" in quiet for letter in flag[1:])
+
+
+@handler("flags-read")
+def flags_read(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    """Harmless when it has flags and all of them are in `needs` (or, with `bare`, when it has none)."""
+    quiet = set(spec.needs.split())
+    flags = [w.text.partition("=")[0] for w in words if w.text.startswith("-")]
+    operands = [w for w in words if not w.text.startswith("-")]
+    if any(w.text in ("--help", "--version") for w in words):
+        return Word(HOLE, OPEN)
+    if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(
+        _shows(f, quiet) for f in flags
+    ):
+        for word in operands:
+            path(shell, "list", word)
+        return Word(HOLE, OPEN)
+    if not words and spec.raw.get("bare", spec.effect in ("config", "secret")):
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words)
+
+
+@handler("bare-list")
+def bare_list(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """Without operands it lists; with them it may change."""
+    quiet = set(spec.needs.split())
+    if spec.name == "crontab":
+        if any(w.text == "-l" for w in words) and not any(w.text in ("-r", "-e", "-i") for w in words):
+            return Word(HOLE, OPEN)
+        return _changes(shell, spec, words, "changes what runs on a timer")
+    if all(w.text in quiet or w.text in ("-v", "-l", "--json", "-h") for w in words):
+        return Word(HOLE, OPEN)
+    if any(spec.verbs) or shell.tables.has_subcommands(spec.name):
+        return None
+    return plain(shell, spec, words, stdin)
+
+
+@handler("one-operand")
+def one_operand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    if sum(1 for w in words if not w.text.startswith("-")) > 1:
+        shell.find("git", "", spec.name, f"`{spec.name}` changes a reference")
+    return plain(shell, spec, words, stdin)
+
+
+@handler("few-operands")
+def few_operands(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    """One name shows it; more words change it."""
+    parsed = parse(spec, words)
+    options(shell, spec, parsed)
+    if len(parsed.operands) <= 1:
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, parsed.operands)
+
+
+@handler("git-checkout")
+def git_checkout(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    """`git checkout -- FILE` throws changes away; `git checkout BRANCH` does not."""
+    literal = [w.text for w in words]
+    if "--" in literal or (spec.name == "git checkout" and "." in literal):
+        shell.find("git", "history", "git checkout", "it throws away changes to files")
+    return None
+
+
+@handler("networksetup")
+def networksetup(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    first = words[0].text if words else ""
+    if re.match(r"^-(?:get|list|show|print|version|help|is)", first, re.IGNORECASE):
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "changes the network's settings")
+
+
+@handler("scutil")
+def scutil(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    literal = [w.text for w in words]
+    if literal[:1] == ["--nc"]:
+        if literal[1:2] and literal[1] in ("list", "status", "show", "statistics", "help"):
+            return Word(HOLE, OPEN)
+        return _changes(shell, spec, words, "changes a connection")
+    if not words:
+        return _changes(shell, spec, words, "opens a session that can change settings")
+    return None
+
+
+_DSCL_READS = frozenset(
+    ("read", "list", "search", "readall", "readpl", "readpli", "cat", "diff", "ls", "help")
+)
+_DSCL_CHANGES = frozenset(("create", "delete", "append", "merge", "change", "passwd", "changei", "createpl"))
+
+
+@handler("dscl")
+def dscl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    verbs = {w.text.lstrip("-").lower() for w in words[:7]}
+    if verbs & _DSCL_READS and not verbs & _DSCL_CHANGES:
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "changes users or groups")
+
+
+@handler("plutil")
+def plutil(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    literal = [w.text for w in words]
+    if set(literal) & {"-p", "-lint", "-help", "-type"} and "-o" not in literal:
+        return Word(HOLE, OPEN)
+    if "-extract" in literal and (
+        "-o" not in literal or literal[literal.index("-o") + 1 : literal.index("-o") + 2] == ["-"]
+    ):
+        return Word(HOLE, OPEN)
+    if (
+        "-convert" in literal
+        and "-o" in literal
+        and literal[literal.index("-o") + 1 : literal.index("-o") + 2] == ["-"]
+    ):
+        return Word(HOLE, OPEN)
+    if literal and not literal[0].startswith("-"):
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "rewrites property lists")
+
+
+@handler("binhex")
+def binhex(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    literal = {w.text for w in words}
+    if literal & {"probe", "-h", "-V", "--help", "--version", "-c", "--pipe", "--to-stdout", "--from-stdin1"}:
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "writes files")
+
+
+@handler("ip")
+def ip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    """`ip OBJECT [VERB]`: show, list and get look; everything else changes."""
+    parsed = parse(spec, words, stop=True)
+    for name in parsed.unknown:
+        shell.find("exec", "unknown", name, f"`{name}` of `ip` is not an option we know")
+    named = [w.text for w in parsed.operands]
+    if any(w.text in ("-b", "-batch", "-force") for w in words):
+        return _changes(shell, spec, words)
+    if not named or named[0] == "help" or len(named) == 1:
+        return Word(HOLE, OPEN)
+    reads = (
+        "show",
+        "list",
+        "get",
+        "help",
+        "ls",
+        "lst",
+        "sh",
+        "s",
+        "l",
+        "identify",
+        "pids",
+        "monitor",
+        "save",
+        "dev",
+        "stats",
+        "g",
+    )
+    if named[1] in reads or (
+        len(named) > 2 and named[2] in ("list", "show") and named[1] in ("state", "policy")
+    ):
+        return Word(HOLE, OPEN)
+    if named[0].startswith("mo") or (named[0].startswith("n") and named[1] == "pids"):
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "changes the network")
+
+
+@handler("service")
+def service(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    if any(w.text in ("status", "--status-all", "list", "--list") for w in words):
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "starts or stops services")
+
+
+@handler("pacman")
+def pacman(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    first = words[0].text if words else ""
+    if re.match(r"^-(?:Q|Ss|Si|Sl|Sg|F|h|V|T)", first) and "y" not in first:
+        return Word(HOLE, OPEN)
+    return _changes(shell, spec, words, "installs or changes packages")

@@ -1,0 +1,110 @@
+"""Tools that are not a shell, in every agent's spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
+
+PLACES = {"project": "/home/dev/app", "cwd": "/home/dev/app"}
+
+
+def judge(tool, arguments=None, **more):
+    return classify(
+        tool_call({"tool": tool, "arguments": arguments or {}, **PLACES, **more}), home="/home/dev"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"file_path": "a.py"}),
+        ("read_file", {"absolute_path": "/home/dev/app/a.py"}),
+        ("view", {"path": "a.py"}),
+        ("Glob", {"pattern": "**/*.py"}),
+        ("Grep", {"pattern": "x"}),
+        ("list_directory", {"path": "."}),
+        ("run_shell_command", {"command": "ls"}),
+        ("exec_command", {"cmd": "ls"}),
+        ("shell", {"command": ["bash", "-lc", "ls"]}),
+        ("bash", {"command": "ls"}),
+        ("TodoWrite", {}),
+        ("update_plan", {}),
+        ("Task", {"prompt": "x"}),
+    ],
+)
+def test_every_agents_reading_tools_are_low(tool, arguments):
+    assert judge(tool, arguments).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "tool", ["Write", "Edit", "MultiEdit", "write_file", "replace", "create", "str_replace_editor"]
+)
+def test_every_agents_writing_tools_are_medium_in_the_project(tool):
+    risk = judge(tool, {"file_path": "src/a.py"})
+    assert (risk.category, risk.domains) == (Category.medium, ("file_write_src",))
+
+
+def test_paths_of_file_tools_use_the_same_scopes():
+    assert judge("Read", {"file_path": ".env"}).category is Category.high
+    assert judge("Write", {"file_path": "/home/dev/.bashrc"}).category is Category.high
+    assert judge("Write", {"file_path": "/home/dev/.local/state/checkrein/x"}).category is Category.critical
+    assert judge("Edit", {"file_path": "docs/../src/a.py"}).domains == ("file_write_src",)
+    assert judge("Write", {"file_path": "docs/a.md"}).domains == ("docs_write",)
+    assert judge("Write", {"file_path": "vendor/docs/a.md"}).domains == ("file_write",)
+    assert judge("Write", {}).category >= Category.high
+
+
+def test_a_patch_is_judged_file_by_file():
+    changes = ("Update File: src/a.py", "Delete File: b.py", "Add File: .claude/settings.json")
+    patch = "\n".join(f"*** {line}" for line in ("Begin Patch", *changes, "End Patch"))
+    risk = judge("apply_patch", {"input": patch})
+    assert risk.category is Category.critical
+    assert {"write", "delete"} <= {effect.kind for effect in risk.effects}
+    assert judge("apply_patch", {"input": "nonsense"}).category >= Category.high
+
+
+def test_the_web_is_medium():
+    for tool, arguments in (
+        ("WebFetch", {"url": "https://x.example"}),
+        ("WebSearch", {"query": "x"}),
+        ("google_web_search", {}),
+    ):
+        risk = judge(tool, arguments)
+        assert (risk.category, risk.domains) == (Category.medium, ("web_read",))
+
+
+def test_powershell_is_never_low():
+    assert judge("PowerShell", {"command": "Get-ChildItem"}).category is Category.medium
+    assert judge("powershell", {"command": "Invoke-WebRequest https://x"}).category is Category.critical
+
+
+def test_an_unknown_tool_is_medium_and_global():
+    risk = judge("UnknownTool", {"arg": "value"})
+    assert (risk.category, risk.domains) == (Category.medium, ("_global",))
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["mcp__gmail__send_email", "mcp__stripe__create_charge", "mcp__x__sendMessage", "mcp__bank__transfer"],
+)
+def test_senders_and_payments_are_critical(tool):
+    assert judge(tool).category is Category.critical
+
+
+def test_a_servers_own_words_about_a_tool_raise_its_risk_only_a_pinned_servers_lower_it():
+    reading = {"readOnlyHint": True}
+    assert judge("mcp__db__list_rows", annotations=reading).category is Category.medium
+    assert judge("mcp__db__list_rows", annotations={**reading, "pinned": True}).category is Category.low
+    assert judge("mcp__db__touch", annotations={"destructiveHint": True}).category is Category.high
+    assert judge("mcp__db__delete_row", annotations={**reading, "pinned": True}).category is Category.high
+    assert judge("mcp__db__list_rows").domains == ("mcp:db",)
+
+
+def test_delicate_paths_in_mcp_arguments_count():
+    assert judge("mcp__fs__read", {"path": "/home/dev/.ssh/id_rsa"}).category is Category.high
+    assert (
+        judge("mcp__fs__write", {"where": {"file": "/home/dev/.config/checkrein/config.toml"}}).category
+        is Category.critical
+    )

@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test check bench e2e soak picture lock clean help
+.PHONY: run test check corpus bench e2e soak picture lock clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
 	@echo "make test   set up and run every test (short fault campaigns included)"
 	@echo "make check  ruff, mypy --strict, import contracts"
+	@echo "make corpus measure the classifier on labelled commands (CHECKREIN_DATA)"
 	@echo "make bench  measure, and write docs/performance.md"
 	@echo "make soak   the long fault campaigns"
 	@echo "make e2e    real clients and suites"
@@ -38,6 +39,9 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+corpus: $(READY)
+	@CHECKREIN_DATA="$${CHECKREIN_DATA:-$(wildcard ../shared/data)}" $(BIN)/python -m bench.risk $(CORPUS_ARGS)
 
 bench: $(READY)
 	@$(BIN)/python -m bench

@@ -271,3 +271,29 @@ def test_hostile_calls_are_judged_and_recorded(pipeline):
         decided = pipeline.decide(tool_call({"tool": "Bash", "arguments": arguments, "session": "\ud800"}))
         assert decided.verdict.word in ("ask", "deny")
     assert canonical(deep)
+
+
+@pytest.mark.parametrize("command", ["make build", "node server.js", "./run.sh", "ls && make"])
+def test_ac_024_planning_blocks_shell_exec(pipeline, project, command):
+    decided = pipeline.decide(bash(command, project), phase="planning")
+    assert (decided.verdict.decision, decided.verdict.stage) == ("blocked", "phase")
+    assert "planning" in decided.verdict.reasons[0].text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"tool": "Write", "arguments": {"file_path": "a.txt", "content": "x"}},
+        {"tool": "Edit", "arguments": {"file_path": "src/a.py", "old_string": "a", "new_string": "b"}},
+        {"tool": "Write", "arguments": {"file_path": "docs/a.md", "content": "x"}},
+        {"tool": "Bash", "arguments": {"command": "cat x > src/a.py"}},
+    ],
+)
+def test_ac_025_auditing_blocks_file_write(pipeline, project, call):
+    decided = pipeline.decide(tool_call({**call, "project": project}), phase="auditing")
+    assert (decided.verdict.decision, decided.verdict.stage) == ("blocked", "phase")
+
+
+def test_reading_is_for_every_phase(pipeline, project):
+    for phase in ("planning", "building", "auditing", None, "nonsense"):
+        assert pipeline.decide(bash("git status", project), phase=phase).verdict.word == "allow"

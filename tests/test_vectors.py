@@ -23,6 +23,7 @@ TRUST = [row for row in vectors("trust.jsonl") if "config" in row]
 FULL = [row for row in vectors("decision.jsonl") if row["kind"] == "full"]
 CONFIG = [row for row in vectors("decision.jsonl") if row["kind"] == "config"]
 THRESHOLD = [row for row in vectors("decision.jsonl") if row["kind"] == "threshold"]
+CALL = [row for row in vectors("decision.jsonl") if row["kind"] == "call"]
 RULES = vectors("rules.jsonl")[1:]
 
 
@@ -71,6 +72,16 @@ def test_config(row):
     else:
         with pytest.raises(ConfigError):
             apply(Settings(), row["settings"])
+
+
+@pytest.mark.parametrize("row", CALL, ids=ids(CALL))
+def test_call(row):
+    call = {"tool": row["tool"], "arguments": row["input"], "project": "/home/ada/shop"}
+    answer = explain(call, {"phase": row["phase"]}, {"*": row["trust_all_domains"]})
+    if row["expected"] == "not_blocked":
+        assert answer["decision"] != "blocked"
+    else:
+        assert answer["decision"] == row["expected"]
 
 
 def as_rules(row):

@@ -74,7 +74,7 @@ class Pipeline:
         risk = UNKNOWN_RISK
         try:
             force = self.policies.of(call.project, call.door, phase)
-            risk = classify(call)
+            risk = classify(call, tables=force.tables, resolve=os.path.realpath)
             book = earning.book(self.store, call.project, force.settings)
             now = self.clock()
             scores = book.scores(earning.model_for(force.settings), now)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkrein.classify import Tables
 from checkrein.errors import ConfigError
 from checkrein.ledger.redact import Masking, Redactor
 from checkrein.policy import Policy
@@ -27,6 +28,7 @@ class InForce(msgspec.Struct, frozen=True):
 
     policy: Policy
     redactor: Redactor
+    tables: Tables
     notices: tuple[str, ...] = ()
     counted: frozenset[str] = frozenset()
 
@@ -60,16 +62,17 @@ class Policies:
     def _compile(self, project: str, door: str, phase: str | None) -> InForce:
         loaded = self.loaded(project)
         redactor, fault = _redactor(loaded.settings.masking)
+        tables, unusable = _tables(loaded)
         policy = compile_policy(
             loaded.settings,
             stored=[as_rule(each) for each in all_rules(self._reader)],
             project_rules=loaded.project_rules,
             door=door,
             phase=phase,
-            fault=loaded.fault or fault,
+            fault=loaded.fault or fault or unusable,
         )
         counted = frozenset(each.id for each in policy.rules.rules if each.uses is not None)
-        return InForce(policy, redactor, loaded.notices, counted)
+        return InForce(policy, redactor, tables, loaded.notices + tables.ignored, counted)
 
     def loaded(self, project: str) -> Loaded:
         """The settings files as they are now."""
@@ -86,6 +89,15 @@ def _redactor(masking: MaskingSettings) -> tuple[Redactor, str]:
         return Redactor(Masking(masking.keys, masking.patterns)), ""
     except ConfigError as error:
         return Redactor(), str(error)
+
+
+def _tables(loaded: Loaded) -> tuple[Tables, str]:
+    """What we know of commands, with the user's entries and an unaccepted project's stricter ones."""
+    try:
+        own = Tables.load(loaded.settings.commands, known_hosts=loaded.settings.network.known_hosts)
+        return Tables.load(loaded.project_commands, tighten_only=True, base=own), ""
+    except ConfigError as error:
+        return Tables.load(), str(error)
 
 
 def as_rule(stored: StoredRule) -> Rule:

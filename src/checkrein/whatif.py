@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict, tool_call
-from checkrein.classify import classify
+from checkrein.classify import Tables, classify
 from checkrein.errors import CheckreinError, InputError, RuleError
 from checkrein.policy import Policy, Unmatched, decide
 from checkrein.policy.load import NO_RULES
@@ -70,13 +70,14 @@ def _judge(line: Line) -> Verdict:
     _only(line.call, "call", ToolCall.__struct_fields__)
     call = tool_call(line.call)
     policy = _policy(bytes(line.policy))
-    judged = _risk(call, line.risk)
+    judged = _risk(call, line.risk, policy.settings)
     return decide(call, judged, policy, _scores(line.trust, policy.settings), now=time.time())
 
 
-def _risk(call: ToolCall, given: Mapping[str, Any]) -> Risk:
+def _risk(call: ToolCall, given: Mapping[str, Any], settings: Settings) -> Risk:
     """The classifier's risk, with the keys given in its place."""
-    judged = classify(call)
+    known_hosts = settings.network.known_hosts
+    judged = classify(call, tables=Tables.load(settings.commands, known_hosts=known_hosts))
     if not given:
         return judged
     _only(given, "risk", _RISK_KEYS)

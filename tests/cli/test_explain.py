@@ -15,8 +15,10 @@ def test_a_tool_is_explained_by_door(run):
     answer = run.json(
         "explain", "--tool", "mcp__mail__send", "--args", '{"to": "x"}', "--door", "gateway", "--json"
     )
-    assert (answer["verdict"], answer["stage"]) == ("ask", "unmatched")
+    assert (answer["verdict"], answer["stage"]) == ("deny", "floor")
     assert answer["risk"]["domains"] == ["mcp:mail"]
+    answer = run.json("explain", "--tool", "mcp__wiki__find", "--door", "gateway", "--json")
+    assert (answer["verdict"], answer["stage"]) == ("ask", "unmatched")
 
 
 def test_the_real_policy_and_trust_are_used(run, user_settings):

@@ -43,7 +43,7 @@ def test_every_field_is_a_documented_key():
         f"{section}.{name}" for section, struct in SECTIONS.items() for name in struct.__struct_fields__
     } | {f"{table}.NAME.{name}" for table, struct in TABLES.items() for name in struct.__struct_fields__}
     assert set(documented_keys()) == fields
-    assert {*SECTIONS, *TABLES, "rules"} == set(Settings.__struct_fields__)
+    assert {*SECTIONS, *TABLES, "rules", "commands"} == set(Settings.__struct_fields__)
     assert all(key.doc.endswith(".") for key in documented_keys().values())
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "config": ("config", "Show, check and start the settings."),
     "audit": ("audit", "Look up, verify and export the record."),
     "trust": ("trust", "See what has been earned; bring it in, take it along, reset it."),
+    "risk": ("risk", "See what we know of a command."),
     "demo": ("demo", "Watch a coding agent's day, decided call by call."),
 }
 

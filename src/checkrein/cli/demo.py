@@ -52,7 +52,7 @@ def demo(fast: bool) -> None:
 def _own_home() -> Iterator[str]:
     """A home and a project that vanish afterwards."""
     kept = {name: os.environ.get(name) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
-    with tempfile.TemporaryDirectory(prefix="checkrein-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="agent-day-") as folder:
         os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CONFIG_HOME=f"{folder}/config")
         project = Path(folder, "shop")
         (project / ".git").mkdir(parents=True)

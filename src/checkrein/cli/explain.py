@@ -93,7 +93,8 @@ def _verdict(call: ToolCall, phase: str, overrides: tuple[str, ...]) -> Verdict:
         scores = earning.book(reader, call.project, force.settings).scores(
             earning.model_for(force.settings), now
         )
-        return decide(call, classify(call), force.policy, scores, now=now, resolve=_real)
+        risk = classify(call, tables=force.tables, resolve=_real)
+        return decide(call, risk, force.policy, scores, now=now, resolve=_real)
 
 
 def _real(path: str) -> str:

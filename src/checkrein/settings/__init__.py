@@ -111,6 +111,12 @@ class MaskingSettings(msgspec.Struct, frozen=True):
     patterns: Annotated[tuple[str, ...], Key("More secret shapes, as RE2 patterns.")] = ()
 
 
+class Network(msgspec.Struct, frozen=True):
+    known_hosts: Annotated[
+        tuple[str, ...], Key("Hosts you vouch for: talking to them is high risk instead of critical.")
+    ] = ()
+
+
 class Phase(msgspec.Struct, frozen=True):
     allowed: Annotated[tuple[str, ...], Key("Domains this phase is for.")] = ()
     denied: Annotated[tuple[str, ...], Key("Domains this phase blocks.")] = ()
@@ -189,7 +195,7 @@ DOMAINS = (
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """All settings in force. Rules stay raw here; `policy.load` compiles and judges them."""
+    """All settings in force. Rules and command tables stay raw here; their stages compile and judge them."""
 
     trust: Trust = Trust()
     risk: RiskWeights = RiskWeights()
@@ -199,10 +205,12 @@ class Settings(msgspec.Struct, frozen=True):
     approval: Approval = Approval()
     retention: Retention = Retention()
     masking: MaskingSettings = MaskingSettings()
+    network: Network = Network()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
     profiles: dict[str, ProfileSettings] = {}
     rules: tuple[dict[str, Any], ...] = ()
+    commands: dict[str, Any] = {}
 
 
 SECTIONS: dict[str, type[msgspec.Struct]] = {
@@ -214,6 +222,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "approval": Approval,
     "retention": Retention,
     "masking": MaskingSettings,
+    "network": Network,
 }
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 

@@ -64,11 +64,13 @@ def _section(base: Settings, name: str, value: Any) -> Any:
         return base.doors | {k: _door(base, k, v) for k, v in _named(name, value, DOORS).items()}
     if name == "profiles":
         return base.profiles | {k: _profile(k, v) for k, v in _mapping(name, value).items()}
+    if name == "commands":
+        return base.commands | dict(_mapping(name, value))
     if name == "rules":
         if not isinstance(value, list) or not all(isinstance(rule, dict) for rule in value):
             raise ConfigError("rules", None, "must be a list of tables.", "Write each rule as [[rules]].")
         return base.rules + tuple(value)
-    raise _unknown(name, value, [*SECTIONS, "phases", "doors", "profiles", "rules"])
+    raise _unknown(name, value, [*SECTIONS, "phases", "doors", "profiles", "rules", "commands"])
 
 
 def _struct(base: msgspec.Struct, path: str, value: Any) -> Any:

@@ -32,6 +32,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
     settings: Settings
     project_rules: tuple[dict[str, Any], ...] = ()
+    project_commands: dict[str, Any] = {}
     notices: tuple[str, ...] = ()
     fault: str = ""
     error: CheckreinError | None = None
@@ -85,7 +86,7 @@ def _with_project(settings: Settings, path: Path | None, accepted: Accepted) -> 
         return Loaded(wanted)
     tightened = tighten(settings, wanted)
     notices = tuple(f"{path}: {notice} until `checkrein policy accept`" for notice in tightened.notices)
-    return Loaded(tightened.settings, tightened.rules, notices)
+    return Loaded(tightened.settings, tightened.rules, tightened.commands, notices)
 
 
 def with_overrides(settings: Settings, overrides: Sequence[str]) -> Settings:

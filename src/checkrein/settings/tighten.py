@@ -29,6 +29,7 @@ class Tightened(msgspec.Struct, frozen=True):
 
     settings: Settings
     rules: tuple[dict[str, Any], ...] = ()
+    commands: dict[str, Any] = {}
     notices: tuple[str, ...] = ()
 
 
@@ -50,7 +51,9 @@ def tighten(base: Settings, wanted: Settings) -> Tightened:
     kept = tuple(rule for rule in rules if rule.get("action") in ("ask", "deny"))
     if len(kept) < len(rules):
         notices.append(f"{len(rules) - len(kept)} allow rule(s) ignored")
-    return Tightened(msgspec.structs.replace(base, **changes), kept, tuple(notices))
+    # Which command tables tighten is the classifier's to say.
+    commands = {name: raw for name, raw in wanted.commands.items() if base.commands.get(name) != raw}
+    return Tightened(msgspec.structs.replace(base, **changes), kept, commands, tuple(notices))
 
 
 def _section(

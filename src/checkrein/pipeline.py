@@ -26,6 +26,7 @@ from checkrein.ledger.record import Ledger, new_id
 from checkrein.ledger.terms import terms_of
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
+from checkrein.sessions import Sessions
 from checkrein.store import Store, Transaction, records
 from checkrein.store.rules import use_rule
 
@@ -56,7 +57,7 @@ class Pipeline:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.clock = store, clock
-        self.policies = Policies(store, overrides)
+        self.policies, self.sessions = Policies(store, overrides), Sessions(store)
         self.ledger = Ledger(store, Signer(state), clock)
         self.mirror = mirror.Mirror(
             store,
@@ -74,6 +75,8 @@ class Pipeline:
         risk = UNKNOWN_RISK
         try:
             force = self.policies.of(call.project, call.door, phase)
+            if not call.history:
+                call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
             risk = classify(call, tables=force.tables, resolve=os.path.realpath)
             book = earning.book(self.store, call.project, force.settings)
             now = self.clock()
@@ -85,6 +88,7 @@ class Pipeline:
             self.store.write(
                 lambda tx: self._record(tx, entry, call, verdict, force, book), durable=_durable(verdict)
             )
+            self.sessions.note(call.session, verdict)
             return Decided(entry, verdict)
         except RuleUsedUp:
             return self.decide(call, phase=phase, released=released)

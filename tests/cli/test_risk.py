@@ -30,7 +30,8 @@ def test_a_project_s_table_only_tightens(run, project):
 
     path = Path(project, "checkrein.toml")
     path.write_text(
-        '[commands.ls]\nrisk = "high"\n[commands.frobnicate]\nargs = "read*"\n[network]\nknown_hosts = ["x"]\n'
+        '[commands.ls]\nrisk = "high"\n[commands.frobnicate]\nargs = "read*"\n'
+        '[network]\nknown_hosts = ["x"]\n'
     )
     assert run.json("explain", "ls", "--json")["risk"]["category"] == "high"
     assert run.json("explain", "frobnicate a", "--json")["risk"]["category"] == "medium"

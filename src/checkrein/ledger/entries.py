@@ -42,6 +42,7 @@ class Entry(msgspec.Struct, kw_only=True):
     reasons: list[str]
     domains: list[str]
     complexity: float
+    effects: list[dict[str, str]]
     result: str = "unknown"
     status: str = "pending"
     answer: str | None = None
@@ -110,6 +111,7 @@ def _decided(entry: str, data: dict[str, Any], at: float, seq: int) -> Entry:
         reasons=data["reasons"],
         domains=data["domains"],
         complexity=data["complexity"],
+        effects=data["effects"],
         result="denied" if blocked else "unknown",
         status="denied" if blocked else "pending",
         door=data["door"],

@@ -1,0 +1,58 @@
+"""What a session did before: the effects that matter to later calls of it, so that a flow cannot be split up.
+
+Kept in memory and read back from the ledger when a session is met again; `pipeline` asks for every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from checkrein.call import Effect, Verdict
+from checkrein.ledger.query import Filter, entries
+from checkrein.store import Reader
+
+SESSIONS = 512
+LOOK_BACK = 2_000
+# How many effects of a kind are worth remembering: one secret is as bad as ten.
+_MOST = {"secret": 8, "download": 512, "write": 2_048}
+
+
+class Sessions:
+    """The delicate effects of recent sessions, by session id."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: dict[str, dict[str, dict[Effect, None]]] = {}
+
+    def history(self, session: str) -> tuple[Effect, ...]:
+        """Earlier effects of the session; nothing for calls that name none."""
+        if not session:
+            return ()
+        return tuple(effect for kept in self._of(session).values() for effect in kept)
+
+    def note(self, session: str, verdict: Verdict) -> None:
+        """Remember what a call does that was not refused; one that was asked about may have run."""
+        if session and verdict.word != "deny":
+            _keep(self._of(session), verdict.risk.effects)
+
+    def _of(self, session: str) -> dict[str, dict[Effect, None]]:
+        kept = self._known.pop(session, None)
+        if kept is None:
+            kept = {kind: {} for kind in _MOST}
+            for entry in entries(self._reader, Filter(session=session), LOOK_BACK):
+                if entry.verdict != "deny":
+                    _keep(kept, msgspec.convert(entry.effects, tuple[Effect, ...]))
+            if len(self._known) >= SESSIONS:
+                self._known.pop(next(iter(self._known)))
+        self._known[session] = kept
+        return kept
+
+
+def _keep(kept: dict[str, dict[Effect, None]], effects: Iterable[Effect]) -> None:
+    for effect in effects:
+        kind = "secret" if effect.scope == "secret" else effect.kind
+        # INVARIANT: many writes never push out a secret that was read.
+        if kind in kept and (len(kept[kind]) < _MOST[kind] or effect in kept[kind]):
+            kept[kind][effect] = None

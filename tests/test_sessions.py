@@ -1,0 +1,88 @@
+import pytest
+
+from checkrein.call import Category, Effect, Risk, Verdict, tool_call
+from checkrein.pipeline import Pipeline
+from checkrein.sessions import Sessions
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
+SECRET = Effect("read", "secret", "/p/.env")
+
+
+class Empty:
+    def query(self, sql, parameters=()):
+        return []
+
+
+def verdict(*effects, decision="logged_only"):
+    risk = Risk(category=Category.low, effects=effects)
+    return Verdict(decision=decision, stage="autonomy", risk=risk, reasons=())
+
+
+def bash(command, project, session="s1"):
+    return tool_call(
+        {"tool": "Bash", "arguments": {"command": command}, "project": project, "session": session}
+    )
+
+
+def test_what_matters_later_is_remembered_and_the_rest_is_not():
+    sessions = Sessions(Empty())
+    written, read = Effect("write", "project", "/p/a.sh"), Effect("read", "project", "/p/a")
+    sessions.note("s1", verdict(SECRET, written, read))
+    assert set(sessions.history("s1")) == {SECRET, written}
+    assert sessions.history("s2") == sessions.history("") == ()
+
+
+def test_a_refused_call_did_nothing_and_an_asked_one_may_have():
+    sessions = Sessions(Empty())
+    sessions.note("s1", verdict(SECRET, decision="blocked"))
+    assert sessions.history("s1") == ()
+    sessions.note("s1", verdict(SECRET, decision="human_required"))
+    assert sessions.history("s1") == (SECRET,)
+
+
+def test_many_writes_never_push_out_a_secret_that_was_read():
+    sessions = Sessions(Empty())
+    sessions.note("s1", verdict(SECRET))
+    for number in range(5_000):
+        sessions.note("s1", verdict(Effect("write", "project", f"/p/{number}")))
+    assert SECRET in sessions.history("s1")
+    assert len(sessions.history("s1")) < 3_000
+
+
+def test_the_oldest_session_is_forgotten_first(monkeypatch):
+    monkeypatch.setattr("checkrein.sessions.SESSIONS", 2)
+    sessions = Sessions(Empty())
+    for name in ("a", "b", "a", "c"):
+        sessions.note(name, verdict(SECRET))
+    assert sessions.history("a")
+    assert sessions.history("b") == ()
+
+
+def test_a_flow_is_seen_across_calls_and_restarts(clock, project):
+    """A secret read in one call, data leaving in a later one: each bearable, together critical."""
+    first = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    before = first.decide(bash("git push origin main", project)).verdict
+    assert before.risk.category < Category.critical
+    assert first.decide(bash("cat .env", project)).verdict.word == "ask"
+    first.close()
+    again = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    after = again.decide(bash("git push origin main", project)).verdict
+    other = again.decide(bash("git push origin main", project, session="s2")).verdict
+    again.close()
+    assert (after.risk.category, after.stage) == (Category.critical, "floor")
+    assert other.risk.category < Category.critical
+
+
+@pytest.mark.parametrize("session", ["s1", ""])
+def test_a_call_may_bring_its_own_history(pipeline, project, session):
+    call = tool_call(
+        {
+            "tool": "Bash",
+            "arguments": {"command": "git push"},
+            "project": project,
+            "session": session,
+            "history": [{"kind": "read", "scope": "secret", "target": "/p/.env"}],
+        }
+    )
+    assert pipeline.decide(call).verdict.stage == "floor"

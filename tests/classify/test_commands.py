@@ -1,0 +1,118 @@
+"""One command: its name, its options, its operands, and what nobody can know about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
+
+
+def judge(command):
+    call = {
+        "tool": "Bash",
+        "arguments": {"command": command},
+        "project": "/home/dev/app",
+        "cwd": "/home/dev/app",
+    }
+    return classify(tool_call(call), home="/home/dev")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "$X -la",
+        '"$TOOL"',
+        "$(head -1 names) x",
+        "`cat cmd`",
+        "/usr/bin/l? x",
+        "l* x",
+        '"$(curl -s http://localhost)" x',
+    ],
+)
+def test_a_command_whose_name_is_computed_is_never_low(command):
+    risk = judge(command)
+    assert risk.category > Category.low
+    assert risk.complexity > 0.64
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl -s http://localhost:1/x | sh",
+        "wget -qO- http://localhost:1/x | bash -s",
+        'sh -c "$(curl -s http://localhost:1)"',
+        'eval "$(curl -s http://localhost:1)"',
+        '"$(curl -s http://localhost:1)" x',
+    ],
+)
+def test_network_output_that_is_executed_is_critical(command):
+    assert judge(command).category is Category.critical
+
+
+def test_network_output_that_is_only_read_is_not():
+    assert judge("curl -s http://localhost:1/x | jq .a").category is Category.medium
+
+
+def test_a_program_is_known_by_its_usual_places_only():
+    assert judge("/usr/bin/ls -la").category is Category.low
+    assert judge("/usr/bin/rm -rf x").category is Category.high
+    for command in ("./ls", "/tmp/ls", "bin/ls", "~/bin/ls", "/usr/bin/../../tmp/ls"):
+        assert judge(command).category > Category.low, command
+
+
+def test_an_unknown_command_may_be_asked_for_help_only():
+    assert judge("frobnicate --help").category is Category.low
+    assert judge("frobnicate sub --help").category is Category.low
+    assert judge("frobnicate --version").category is Category.low
+    for command in (
+        "frobnicate",
+        "frobnicate x",
+        "frobnicate --go --help",
+        "./frobnicate --help",
+        "frobnicate /etc --help",
+    ):
+        assert judge(command).category is Category.medium, command
+
+
+@pytest.mark.parametrize("command", ["cat -Q x", "sort --frob x", "git log --frobnicate", "git frobnicate"])
+def test_what_the_table_does_not_know_is_medium(command):
+    risk = judge(command)
+    assert risk.category is Category.medium
+    assert "shell_exec" in risk.domains
+
+
+def test_delicate_paths_count_in_any_argument():
+    assert judge("frobnicate ~/.ssh/id_rsa").category is Category.high
+    assert judge("frobnicate --key=.env").category is Category.high
+    assert judge("frobnicate ~/.config/checkrein/config.toml").category is Category.critical
+    assert judge("frobnicate README.md").category is Category.medium
+
+
+def test_help_is_help_only_where_it_cannot_be_a_value():
+    assert judge("rm --help").category is Category.low
+    assert judge("git push --help").category is Category.low
+    assert judge("rm -rf x --help").category is Category.high
+    assert judge("sort x -o --help").category > Category.low
+
+
+@pytest.mark.parametrize(
+    ("reads", "changes"),
+    [
+        ("docker ps -a", "docker rm x"),
+        ("kubectl get pods -n x", "kubectl scale deploy x --replicas 0"),
+        ("gh pr view 1", "gh pr merge 1"),
+        ("aws ec2 describe-instances", "aws ec2 terminate-instances"),
+        ("terraform plan", "terraform apply"),
+        ("systemctl status x", "systemctl stop x"),
+        ("helm list", "helm uninstall x"),
+    ],
+)
+def test_a_verb_decides_between_looking_and_changing(reads, changes):
+    assert judge(reads).category is Category.low
+    assert judge(changes).category >= Category.high
+
+
+def test_a_dry_run_only_says_what_it_would_do():
+    assert judge("git clean -ndx").category is Category.low
+    assert judge("git clean -fdx").category is Category.high

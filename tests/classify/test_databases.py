@@ -1,0 +1,85 @@
+"""Database clients: the SQL decides, and a session without SQL is never low."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
+
+
+def judge(command):
+    call = {
+        "tool": "Bash",
+        "arguments": {"command": command},
+        "project": "/home/dev/app",
+        "cwd": "/home/dev/app",
+    }
+    return classify(tool_call(call), home="/home/dev")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sqlite3 a.db 'select 1'",
+        "sqlite3 a.db .tables",
+        "sqlite3 -readonly a.db 'select * from t'",
+        "sqlite3 a.db \"select 'drop table x'\"",
+        "sqlite3 a.db 'select deleted_at, updated from t'",
+        "psql -c 'select 1'",
+        "psql -h localhost -c 'select 1'",
+        "psql -l",
+        "echo 'select 1' | psql",
+        "mysql -e 'show tables'",
+        "duckdb -c 'select 1'",
+        "redis-cli get k",
+        "sqlcmd query 'select 1'",
+        "sqlcmd config view",
+    ],
+)
+def test_sql_that_only_reads_is_low(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sqlite3 a.db 'drop table x'",
+        "sqlite3 a.db 'select 1; delete from t'",
+        "sqlite3 a.db 'with x as (select 1) delete from t'",
+        "psql -c 'delete from t'",
+        "echo 'drop table x' | psql",
+        "mysql -e 'truncate t'",
+        "redis-cli flushall",
+        "sqlcmd delete",
+    ],
+)
+def test_sql_that_changes_something_is_not(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command", ["sqlite3 a.db", "psql", "psql -f x.sql", "redis-cli", "mysql db", "cat x.sql | psql"]
+)
+def test_a_session_or_script_nobody_can_read_is_never_low(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sqlite3 -readonly a.db '.shell id'",
+        "sqlite3 a.db '.output x'",
+        "sqlite3 a.db \"select load_extension('x')\"",
+        "sqlite3 a.db \"select writefile('x', 'y')\"",
+        "psql -c '\\! id'",
+        "psql -c \"copy t to program 'id'\"",
+    ],
+)
+def test_sql_that_reaches_beyond_the_database_is_never_low(command):
+    assert judge(command).category > Category.low
+
+
+def test_another_machines_database_is_high():
+    assert judge("psql -h db.example -c 'select 1'").category is Category.high
+    assert judge("psql postgres://u@db.example/x -c 'select 1'").category is Category.high

@@ -1,0 +1,150 @@
+"""Where a path lies, however it is spelt."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkrein.classify.paths import Places, worse
+from checkrein.classify.words import GLOB, HOLE, LITERAL, OPEN, Word
+
+PROJECT, HOME = "/home/dev/app", "/home/dev"
+
+
+def scope(text, resolve=None, kind=LITERAL):
+    places = Places(project=PROJECT, cwd=PROJECT, home=HOME, resolve=resolve)
+    return places.place(Word(text, kind)).scope
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a.py", "project"),
+        ("docs/a.md", "docs"),
+        ("vendor/docs/a.md", "project"),
+        ("pkg/src/a.py", "src"),
+        ("tests/a.py", "tests"),
+        ("docs/../src/a.py", "src"),
+        ("../other/a.py", "home"),
+        ("../../../etc/passwd", "system"),
+        ("/tmp/x", "tmp"),
+        ("/tmp/../etc/x", "system"),
+        ("~/notes", "home"),
+        ("/etc/hosts", "system"),
+        ("/srv/x", "outside"),
+        ("/", "everything"),
+        ("~", "everything"),
+        ("/etc", "everything"),
+        ("/dev/null", "null"),
+        ("/dev/sda", "device"),
+    ],
+)
+def test_the_places_of_a_machine(path, expected):
+    assert scope(path) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        "a/.env.local",
+        "~/.ssh/id_rsa",
+        "/home/other/.ssh/id_ed25519",
+        "~/.aws/credentials",
+        "certs/server.key",
+        "/etc/shadow",
+        "/proc/self/environ",
+        "/proc/123/environ",
+        "~/.netrc",
+        "~/.bash_history",
+        "x/../.env",
+    ],
+)
+def test_secrets_are_found_by_name_and_place(path):
+    assert scope(path) == "secret"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env.example",
+        ".env.sample",
+        "~/.ssh/known_hosts",
+        "~/.ssh/id_rsa.pub",
+        "src/secrets.py",
+        "environment.py",
+        "monkey.py",
+        "docs/credentials.md",
+    ],
+)
+def test_names_that_resemble_a_secret_are_not_one(path):
+    assert scope(path) != "secret"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (".git/hooks/pre-commit", "vcs-internal"),
+        (".git/config", "vcs-internal"),
+        (".gitignore", "project"),
+        (".claude/settings.json", "agent-hooks"),
+        ("~/.codex/config.toml", "agent-hooks"),
+        (".claude/commands/x.md", "agent-config"),
+        ("AGENTS.md", "agent-config"),
+        (".vscode/settings.json", "agent-config"),
+        ("checkrein.toml", "self"),
+        ("~/.config/checkrein/config.toml", "self"),
+        ("~/.local/state/checkrein/store.db", "self"),
+        ("src/checkrein/classify/paths.py", "src"),
+        ("docs/checkrein.md", "docs"),
+    ],
+)
+def test_what_steers_git_agents_and_us_has_a_scope_of_its_own(path, expected):
+    assert scope(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        (".e*", "secret"),
+        (".en[v]", "secret"),
+        ("~/.ss?/id*", "secret"),
+        ("~/.s*/*", "secret"),
+        ("id_*", "secret"),
+        ("*.py", "project"),
+        ("src/*.ts", "src"),
+        ("~/*", "everything"),
+        ("/*", "everything"),
+    ],
+)
+def test_a_glob_is_judged_by_what_it_could_match(glob, expected):
+    assert scope(glob, kind=GLOB) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HOLE, "unknown"),
+        (f"/tmp/{HOLE}", "tmp"),
+        (f"{HOLE}/.env", "secret"),
+        (f"{HOLE}/.ssh/x", "secret"),
+    ],
+)
+def test_an_unknown_path_is_judged_by_what_is_known_of_it(text, expected):
+    assert scope(text, kind=OPEN) == expected
+
+
+def test_a_symlink_is_judged_by_the_worse_of_where_it_is_and_where_it_leads():
+    def resolve(path):
+        return path.replace(f"{PROJECT}/link", f"{HOME}/.ssh").replace(f"{HOME}/.netrc", "/tmp/harmless")
+
+    assert scope("link/id_rsa", resolve) == "secret"
+    assert scope("~/.netrc", resolve) == "secret"
+    assert scope("a.py", resolve) == "project"
+    assert worse("tmp", "secret") == worse("secret", "tmp") == "secret"
+    assert worse("self", "secret") == "self"
+
+
+def test_a_directory_change_moves_relative_paths():
+    places = Places(project=PROJECT, cwd=PROJECT, home=HOME, resolve=None)
+    assert places.place(Word("id_rsa"), f"{HOME}/.ssh").scope == "secret"
+    assert places.place(Word("x"), "/etc").scope == "system"

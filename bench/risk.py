@@ -65,7 +65,7 @@ def judge(command: str) -> Risk:
 
 
 def _row(label: str, source: str, command: str, risk: Risk) -> tuple[str, bool] | None:
-    """The line of the table a command belongs to, and whether it is an error; None when left out by design."""
+    """The line of the table a command belongs to, and whether it is an error; None: left out by design."""
     sin = risk.category > Category.low and BY_DESIGN & set(risk.domains)
     if label == "deny":
         return (

@@ -118,7 +118,7 @@ def test_a_commit_message_is_data():
         "echo 'rm -rf x' | sh",
         "a=(1 $(rm -rf x))",
         "$'\\x72\\x6d' -rf x",
-        "{r,}m -rf x",
+        "rm{,} -rf x",
         "cat${IFS}x; rm${IFS}-rf${IFS}x",
     ],
 )

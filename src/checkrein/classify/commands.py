@@ -143,11 +143,14 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         shell.unclear(f"which subcommand of `{spec.name}` runs cannot be known")
         delicate(shell, rest)
         return UNKNOWN
-    if first.text == "help":
+    if first.text == "help" or parsed.role("list"):
         return Word(HOLE, OPEN)
-    below = shell.tables.spec(f"{spec.name} {first.text}")
-    if below is not None:
-        return apply(shell, below, rest, stdin)
+    if parsed.role("dry"):
+        shell.find("read", "dry", spec.name, f"`{spec.name} {first.shown}` only says what it would do")
+        return Word(HOLE, OPEN)
+    deeper = _deeper(shell, spec.name, parsed.operands)
+    if deeper is not None:
+        return apply(shell, deeper[0], deeper[1], stdin)
     if any(spec.verbs):
         return verbs(shell, spec, [first, *rest])
     if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
@@ -162,6 +165,18 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     return UNKNOWN
 
 
+def _deeper(shell: Shell, name: str, words: list[Word]) -> tuple[Spec, list[Word]] | None:
+    """The nearest entry below a command: `az keyvault secret show` even when `az keyvault` has none."""
+    for index, word in enumerate(words[:4]):
+        if not word.literal:
+            return None
+        name = f"{name} {word.text}"
+        below = shell.tables.spec(name)
+        if below is not None:
+            return below, words[index + 1 :]
+    return None
+
+
 def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     """A service's command line, judged by the first verb in it that says whether it reads or changes."""
     parsed = parse(spec, words)
@@ -169,6 +184,9 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     if _asks_for_help(words) or (words and words[-1].text in ("-h", "help")):
         return Word(HOLE, OPEN)
     target = f"{spec.name} {' '.join(w.shown for w in parsed.operands[:3])}"
+    if parsed.role("dry"):
+        shell.find("network", "service", target, f"`{target}` only says what it would do")
+        return Word(HOLE, OPEN)
     kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)])
     if kind == "critical":
         shell.find("message", "outside", target, f"`{target}` sends or pays")

@@ -32,6 +32,9 @@ def _rules() -> dict[str, re.Pattern[str]]:
     }
 
 
+_SWITCHABLE = ("PAGER", "EDITOR", "VISUAL")
+
+
 def judge(shell: Shell, name: str, value: Word, *, exported: bool) -> None:
     """Report an assignment that redirects what other programs do."""
     rules = _rules()
@@ -51,6 +54,4 @@ def _tame(name: str, value: str) -> bool:
     """Values that switch a program off rather than redirect it (`PAGER=cat`, `GIT_EDITOR=true`)."""
     if name == "PATH" and re.fullmatch(r"(?:(?:/usr(?:/local)?|/opt/homebrew)?/s?bin:?)+", value):
         return True
-    return value in ("", "cat", "true", ":", "less", "more", "/bin/cat", "0", "1") and not name.startswith(
-        ("LD_", "DYLD_")
-    )
+    return value in ("", "cat", "true", ":", "less", "more", "/bin/cat") and name.endswith(_SWITCHABLE)

@@ -50,6 +50,7 @@ def run_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -
     if stdin is None:
         shell.unclear("it starts a shell that waits for commands")
         return UNKNOWN
+    shell.find("exec", "piped", spec.name, f"`{spec.name}` runs what it is fed")
     return shell_text(shell, stdin)
 
 

@@ -324,7 +324,7 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     )
     quiet = quiet or (verb == "enc" and "-base64" in flags) or verb in ("base64",)
     quiet = quiet or (verb in ("pkey", "rsa", "ec", "ecparam") and "-noout" in flags and "-text" not in flags)
-    if not quiet:
+    if not quiet and not flags & {"-pubin", "-list_curves"}:
         shell.find("exec", "unknown", f"openssl {verb}", f"`openssl {verb}` makes or uses keys")
     for word in parsed.operands:
         path(shell, "read", word)

@@ -120,6 +120,8 @@ def find(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
         name = words[index].text
         index += 1
         option = spec.options.get(name)
+        if name in ("-ok", "-okdir"):
+            shell.find("exec", "unknown", name, f"`find {name}` waits for answers")
         if name in ("-exec", "-execdir", "-ok", "-okdir"):
             index = _find_exec(shell, words, index, root)
         elif name == "-delete":

@@ -137,7 +137,7 @@ def test_a_symlink_is_judged_by_the_worse_of_where_it_is_and_where_it_leads():
     def resolve(path):
         return path.replace(f"{PROJECT}/link", f"{HOME}/.ssh").replace(f"{HOME}/.netrc", "/tmp/harmless")
 
-    assert scope("link/id_rsa", resolve) == "secret"
+    assert scope("link/notes", resolve) == "secret"
     assert scope("~/.netrc", resolve) == "secret"
     assert scope("a.py", resolve) == "project"
     assert worse("tmp", "secret") == worse("secret", "tmp") == "secret"

@@ -15,7 +15,20 @@ from checkrein.classify.expand import SECRET_NAME
 from checkrein.classify.options import Given, Parsed, assign, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, data, matches_verb
-from checkrein.classify.words import DYNAMIC, EMPTY, GLOB, HOLE, LITERAL, NETWORK, OPEN, SECRET, UNKNOWN, Word
+from checkrein.classify.words import (
+    DYNAMIC,
+    EMPTY,
+    GLOB,
+    HOLE,
+    LITERAL,
+    NAMES,
+    NETWORK,
+    OPEN,
+    SECRET,
+    UNKNOWN,
+    Word,
+    names_secrets,
+)
 
 Handler = Callable[[Shell, Spec, list[Word], Word | None], Word | None]
 HANDLERS: dict[str, Handler] = {}
@@ -433,6 +446,9 @@ def path(shell: Shell, role: str, word: Word) -> None:
         kind = "exec" if role == "read" else role
         shell.find(kind, "unknown", word.shown, f"which path it {role}s cannot be known")
         return
+    if role == "read" and word.kind == OPEN and word.taint & NAMES:
+        shell.find("read", "secret", word.shown, "it reads files whose names are names of secrets")
+        return
     if word.text == "-" or (word.text.startswith("/dev/fd/") and role in ("read", "list", "write")):
         return
     place = shell.places.place(word, shell.cwd)
@@ -467,7 +483,7 @@ def network(shell: Shell, spec: Spec, word: Word) -> None:
 
 def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Word:
     """What the command prints, as far as its table entry says."""
-    taint = stdin.taint if stdin is not None else 0
+    taint = (stdin.taint if stdin is not None else 0) | names_secrets(parsed.operands)
     for finding in shell.part.findings:
         if finding.effect.scope == "secret" or finding.effect.kind == "secret":
             taint |= SECRET
@@ -480,13 +496,20 @@ def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Wo
         kind = max((w.kind for w in parsed.operands), default=LITERAL)
         return Word(" ".join(w.text for w in parsed.operands), kind if kind != GLOB else OPEN, taint)
     if gives == "same":
-        if stdin is not None and len(parsed.operands) <= (1 if spec.args[0] in ("pattern", "script") else 0):
+        files = [] if spec.args == ("text*",) else parsed.operands
+        if stdin is not None and len(files) <= (1 if spec.args[0] in ("pattern", "script") else 0):
             same = stdin.literal and spec.name in ("cat", "tee")
-            return stdin if same else Word(HOLE, max(stdin.kind, OPEN), taint)
-        return Word(HOLE, DYNAMIC if spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
+            return stdin if same else Word(HOLE, passed_on(stdin), taint)
+        made = stdin is None and len(parsed.operands) <= (1 if spec.args[0] == "script" else -1)
+        return Word(HOLE, DYNAMIC if made or spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
     if gives == "content":
         return Word(HOLE, DYNAMIC, taint)
     return Word(HOLE, OPEN, taint)
+
+
+def passed_on(stdin: Word) -> int:
+    """What a filter makes of its input: names stay names, text that was written here becomes anything."""
+    return DYNAMIC if stdin.literal else max(stdin.kind, OPEN)
 
 
 def secret_name(name: str) -> bool:

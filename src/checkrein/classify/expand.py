@@ -50,6 +50,7 @@ SECRET_NAME = re.compile(
     r"|SECRET_KEY|AUTH_KEY|PAT)(?:$|_)|(?:PASSWORD|TOKEN|SECRET|APIKEY|API_KEY)$",
     re.IGNORECASE,
 )
+_DEFAULTS = (":-", "-", ":=", "=", ":+", "+", ":?", "?")
 _NUMBERS = frozenset("?#$!-")
 
 
@@ -226,24 +227,18 @@ class Expander:
 
     def _parameter(self, node: Node, piece: Piece, quoted: bool) -> None:
         text = _text(node)
-        for child in node.children:
-            if child.type in (
-                "command_substitution",
-                "process_substitution",
-                "string",
-                "concatenation",
-                "expansion",
-            ):
-                self.words(child)
         tainted = Piece()
         if "`" in text and self._backticks(text, tainted):
             piece.add(UNKNOWN, quoted)
             return
         match = _PARAMETER.match(text)
         if match is None:
+            self.inside(node)
             piece.add(UNKNOWN, quoted)
             return
-        sign, name, _, operator = match.groups()
+        sign, name, subscript, operator = match.groups()
+        if subscript or not operator.startswith(_DEFAULTS):
+            self.inside(node)
         piece.add(self._value(sign, name, operator, node), quoted)
 
     def _value(self, sign: str, name: str, operator: str, node: Node) -> Word:
@@ -254,7 +249,7 @@ class Expander:
             return UNKNOWN
         if not operator:
             return value
-        if operator.startswith((":-", "-", ":=", "=", ":+", "+", ":?", "?")):
+        if operator.startswith(_DEFAULTS):
             return self._default(name, operator, value, node)
         if "@P" in operator or "@E" in operator:
             self.run_text("eval")
@@ -266,6 +261,7 @@ class Expander:
     def _default(self, name: str, operator: str, value: Word, node: Node) -> Word:
         """`${x:-word}`: the value when it is known, the default when only that is."""
         if "?" in operator[:2]:
+            self.inside(node)
             return value
         fallback = Word("")
         named = [child for child in node.children if child.is_named and child.type != "variable_name"]

@@ -15,6 +15,7 @@ from checkrein.classify.words import DYNAMIC, HOLE, SECRET, Word
 _AWK_EXEC = re.compile(
     r"\bsystem\s*\(|\|\s*getline|\|&|(?:print|printf)[^;{}\n]*\|\s*[\"(A-Za-z]|@load|@include|/inet/"
 )
+_AWK_VALUE = re.compile(rf"^[^{HOLE}]*[=<>!~,(+*/%&|-]\s*{HOLE}")
 _AWK_WRITE = re.compile(r"(?:print|printf)\b([^;}\n]*)")
 _AWK_TARGET = re.compile(r">>?\s*(\"(?:[^\"\\]|\\.)*\"|[A-Za-z_$(][^;}\n]*)")
 _AWK_READ = re.compile(r"getline\b[^;}\n]*<\s*(\"[^\"]*\"|\w+)")
@@ -191,6 +192,8 @@ def awk(shell: Shell, _spec: Spec, word: Word) -> None:
     text = re.sub(r"/(?:[^/\\\n]|\\.)+/", "//", re.sub(r'"(?:[^"\\]|\\.)*"', _awk_string, word.text))
     if _AWK_EXEC.search(text):
         shell.find("exec", "shell", "awk", "its awk program runs a command")
+    if HOLE in text and not _AWK_VALUE.search(text):
+        shell.find("exec", "script", "awk", "part of the awk program cannot be known")
     if "ENVIRON" in text:
         shell.find("secret", "environment", "awk", "its awk program reads the environment")
     for statement in _AWK_WRITE.findall(text):

@@ -276,7 +276,7 @@ class Shell(Redirects):
             if child.type in _STATEMENTS:
                 outputs.append(self.statement(child, stdin))
             else:
-                self.expander.inside(child) if child.child_count else self.expander.words(child)
+                self.expander.words(child)
         self._forget_changed(before)
         return _merged(outputs)
 
@@ -330,6 +330,9 @@ class Shell(Redirects):
         name = text_of(name_node) if name_node is not None else ""
         if name in self.functions and self.functions[name] is not None and name not in self.called:
             self.call_function(self.functions[name], None)
+        redirects = [child for child in node.children if child.type.endswith("_redirect")]
+        self.inputs(redirects, None)
+        self.outputs(redirects, EMPTY)
         if self.tables.spec(name) is not None:
             self.find("exec", "hijack", name, f"it redefines the command `{name}`")
         self.functions[name] = body

@@ -13,7 +13,7 @@ from checkrein.classify.commands import delicate, handler, network, operands, op
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, UNKNOWN, Word, joined
+from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, UNKNOWN, Word, joined, names_secrets
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
@@ -139,7 +139,7 @@ def find(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
             if option.role != "text" and index < len(words):
                 path(shell, option.role, words[index])
             index += 1
-    return Word(HOLE, OPEN)
+    return Word(HOLE, OPEN, names_secrets(words))
 
 
 def _hunts(shell: Shell, starts: list[Word], tests: list[Word]) -> None:

@@ -166,6 +166,8 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         return apply(shell, deeper[0], deeper[1], stdin)
     if any(spec.verbs):
         return verbs(shell, spec, [first, *rest])
+    if "args" in spec.raw:
+        return plain(shell, spec, words, stdin)
     if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
         return Word(HOLE, OPEN)
     shell.find(

@@ -19,6 +19,8 @@ def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
     """What the SQL does decides; without SQL on the line a session opens."""
     if spec.name == "sqlcmd" and words and words[0].literal and not words[0].text.startswith("-"):
         return _go_sqlcmd(shell, spec, words)
+    if spec.name == "sqlcmd" and [w.text for w in words] == ["-h"]:
+        return Word(HOLE, DYNAMIC)
     parsed = parse(spec, words)
     readonly = parsed.has("-readonly", "-safe")
     if (

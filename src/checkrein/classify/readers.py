@@ -159,6 +159,8 @@ def _binding(shell: Shell, text: str) -> None:
     ):
         if action in ("unbind",):
             continue
+        if action.startswith(("execute", "become", "reload")):
+            shell.find("exec", "shell", action, "a key binding runs a command")
         command = re.split(rf"{action}[:(\[{{]", text, maxsplit=1)
         if len(command) == 2:
             shell.subshell(command[1].rstrip(")]}"))

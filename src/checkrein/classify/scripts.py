@@ -17,7 +17,6 @@ _AWK_EXEC = re.compile(
 )
 _AWK_VALUE = re.compile(rf"^[^{HOLE}]*[=<>!~,(+*/%&|-]\s*{HOLE}")
 _AWK_WRITE = re.compile(r"(?:print|printf)\b([^;}\n]*)")
-_AWK_TARGET = re.compile(r">>?\s*(\"(?:[^\"\\]|\\.)*\"|[A-Za-z_$(][^;}\n]*)")
 _AWK_READ = re.compile(r"getline\b[^;}\n]*<\s*(\"[^\"]*\"|\w+)")
 _JQ_BAD = re.compile(r"(?<![.\w$])env\b|\$ENV\b|(?<![.\w])(?:import|include)\b|\$__prog_args")
 _YQ_BAD = re.compile(r"(?<![.\w])(?:load\w*\s*\(|(?:env|strenv|envsubst|eval|system)\b)")
@@ -197,11 +196,10 @@ def awk(shell: Shell, _spec: Spec, word: Word) -> None:
     if "ENVIRON" in text:
         shell.find("secret", "environment", "awk", "its awk program reads the environment")
     for statement in _AWK_WRITE.findall(text):
-        target = _AWK_TARGET.search(_without_parentheses(statement))
-        if target and not target.group(1).startswith('"/dev/std'):
-            shell.find(
-                "write", "unknown", target.group(1)[:60], f"its awk program writes {target.group(1)[:60]}"
-            )
+        _, mark, target = _without_parentheses(statement).partition(">")
+        target = target.lstrip("> ")[:60]
+        if mark and not target.startswith('"/dev/std'):
+            shell.find("write", "unknown", target, f"its awk program writes {target or 'a file it computes'}")
     if _AWK_READ.search(text):
         shell.find("exec", "script", "awk", "its awk program reads other files")
 

@@ -197,12 +197,10 @@ class Shell(Redirects):
             value = Word(before.text + value.text, max(before.kind, value.kind), before.taint | value.taint)
         return name, value
 
-    def assign(self, node: Node, *, exported: bool = False) -> None:
+    def assign(self, node: Node) -> None:
         name, value = self._assignment(node)
-        environment.judge(self, name, value, exported=exported or name in self.exported)
+        environment.judge(self, name, value, exported=name in self.exported)
         self.variables[name] = value
-        if exported:
-            self.exported.add(name)
 
     # -- statements ----------------------------------------------------------------------------------
 
@@ -375,14 +373,19 @@ class Shell(Redirects):
             ]
             exported = keyword == "export" or any("x" in option for option in options)
             named = False
+            # Every word of a declaration is expanded before the first variable changes.
+            values = [self._assignment(c) for c in node.children[1:] if c.type == "variable_assignment"]
+            for name, value in values:
+                named = True
+                self._make_local(keyword, name)
+                environment.judge(self, name, value, exported=exported or name in self.exported)
+                self.variables[name] = UNKNOWN if set("".join(options)) & set("luni") else value
+                if exported:
+                    self.exported.add(name)
             for child in node.children[1:]:
                 if child.type == "variable_assignment":
-                    named = True
-                    self._make_local(keyword, text_of(child).partition("=")[0])
-                    self.assign(child, exported=exported)
-                    if set("".join(options)) & set("luni"):
-                        self.variables[self._assignment(child)[0]] = UNKNOWN
-                elif child.type == "variable_name":
+                    continue
+                if child.type == "variable_name":
                     named = True
                     name = text_of(child)
                     if exported:

@@ -319,7 +319,19 @@ def container_exec(shell: Shell, spec: Spec, words: list[Word], stdin: Word | No
     if spec.name.startswith("kubectl"):
         marks = [i for i, w in enumerate(words) if w.text == "--"]
         rest = words[marks[0] + 1 :] if marks else rest
-    nested = rest and rest[0].text in ("bash", "sh", "zsh", "env", "docker", "sudo", "su", "python", "node")
+    nested = rest and rest[0].text in (
+        "bash",
+        "sh",
+        "zsh",
+        "env",
+        "docker",
+        "sudo",
+        "su",
+        "python",
+        "node",
+        "npm",
+        "make",
+    )
     if not rest or nested or parsed.has("-d", "--detach", "--privileged", "--detach-keys"):
         shell.find("exec", "container", spec.name, "what it does inside the container is not said")
     return shell.argv(rest, stdin) if rest else UNKNOWN

@@ -6,7 +6,8 @@ Handlers for psql, mysql, sqlite3, duckdb, sqlcmd and redis-cli.
 from __future__ import annotations
 
 from checkrein.classify import hosts
-from checkrein.classify.commands import SCRIPTS, handler, operands, options
+from checkrein.classify.arguments import SCRIPTS
+from checkrein.classify.commands import handler, operands, options
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.scripts import reaches_out
 from checkrein.classify.shell import Shell

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import SCRIPTS, path
+from checkrein.classify.arguments import SCRIPTS, path
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, HOLE, SECRET, Word

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from checkrein.classify import hosts
-from checkrein.classify.commands import delicate, handler, network, options, path, plain
+from checkrein.classify.arguments import delicate, network, path
+from checkrein.classify.commands import handler, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec

@@ -9,7 +9,8 @@ import re
 
 from checkrein.call import Category
 from checkrein.classify import environment
-from checkrein.classify.commands import delicate, handler, network, operands, options, path, plain, shell_text
+from checkrein.classify.arguments import delicate, network, path, shell_text
+from checkrein.classify.commands import handler, operands, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec

@@ -66,6 +66,7 @@ class Shell(Redirects, Variables):
         self.cwd: str | None = None
         self.depth = self.levels = self.nesting = self.parts = 0
         self.opaque = False
+        self.source = ""
         self.expander = Expander(
             lookup=self.lookup,
             run_node=self.substitution,
@@ -108,6 +109,7 @@ class Shell(Redirects, Variables):
     def text(self, source: str, stdin: Word | None = None) -> Word:
         """Walk shell text in this shell; what it prints."""
         source, problems = normalise(source)
+        self.source = self.source or source
         for problem in problems:
             self.unclear(problem)
         if len(source) > MAX_LENGTH:

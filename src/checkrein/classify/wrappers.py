@@ -16,6 +16,7 @@ from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, UNKNOWN, Word, joined, names_secrets
 
+_OUR_PROCESS = re.compile(r"\b(?:pgrep|pidof|grep|cat|lsof|fuser)\b[^;&\n]*checkrein")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -297,7 +298,7 @@ def kill(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
     """Ending processes; ours are not to be ended by an agent."""
     if any(w.text in ("-l", "-L", "--list") for w in words) or (words and words[0].text == "-0"):
         return Word(HOLE, OPEN)
-    about_us = any("checkrein" in w.text for w in words)
+    about_us = any("checkrein" in w.text for w in words) or bool(_OUR_PROCESS.search(shell.source))
     shell.find("process", "self" if about_us else "", spec.name, f"`{spec.name}` ends processes")
     return EMPTY
 

@@ -414,3 +414,29 @@ def test_stopping_or_removing_checkrein_is_critical():
     ):
         assert judge(command).category is Category.critical, command
     assert judge("kill 123").category is Category.high
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "systemctl --user stop x",
+        "systemctl --no-pager restart x",
+        "brew --cask install x",
+        "npm --silent install x",
+        "npm install list",
+        "npm --prefix /tmp/x test",
+        "docker --debug rm x",
+        "kubectl -n x delete pod list",
+        "aws ec2 terminate-instances --instance-ids list",
+        "aws --output list ec2 terminate-instances",
+        "gcloud compute instances delete list",
+        "gh -R list pr merge 1",
+        "fly -a list deploy",
+        "vercel --prod",
+        "pip --quiet uninstall list",
+        "git --no-pager stash",
+        "playwright install",
+    ],
+)
+def test_an_option_or_operand_that_looks_like_a_reading_verb_hides_nothing(command):
+    assert not allowed(judge(command))

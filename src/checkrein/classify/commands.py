@@ -132,7 +132,7 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     if not parsed.operands:
         if spec.effect and not any(spec.verbs) and not (words and spec.effect == "exec"):
             _own_effect(shell, spec, parsed, dry=False)
-        elif not words and any(spec.verbs):
+        elif any(spec.verbs) and not _only_informs(spec, words):
             shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
         return Word(HOLE, OPEN)
     first, rest = parsed.operands[0], parsed.operands[1:]
@@ -140,7 +140,7 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         shell.unclear(f"which subcommand of `{spec.name}` runs cannot be known")
         delicate(shell, rest)
         return UNKNOWN
-    if first.text == "help" or parsed.role("list"):
+    if first.text == "help" or (words[0].text.startswith("--") and words[0].text in spec.verbs[0]):
         return Word(HOLE, OPEN)
     if parsed.role("dry"):
         shell.find("read", "dry", spec.name, f"`{spec.name} {first.shown}` only says what it would do")
@@ -149,7 +149,7 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     if deeper is not None:
         return apply(shell, deeper[0], deeper[1], stdin)
     if any(spec.verbs):
-        return verbs(shell, spec, [first, *rest])
+        return verbs(shell, spec, words)
     if "args" in spec.raw:
         return plain(shell, spec, words, stdin)
     if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
@@ -162,6 +162,12 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     )
     delicate(shell, rest)
     return UNKNOWN
+
+
+def _only_informs(spec: Spec, words: list[Word]) -> bool:
+    """Options without a verb: versions and what the table lists are harmless, others may start something."""
+    informing = ("--version", "-v", "-V", "--help", "-h", *spec.verbs[0])
+    return bool(words) and all(w.text in informing or w.text.partition("=")[0] in spec.options for w in words)
 
 
 def _deeper(shell: Shell, name: str, words: list[Word]) -> tuple[Spec, list[Word]] | None:
@@ -186,7 +192,8 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     if parsed.role("dry"):
         shell.find("network", "service", target, f"`{target}` only says what it would do")
         return Word(HOLE, OPEN)
-    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)])
+    values = _possible_values(spec, words)
+    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)], values)
     if kind == "critical":
         shell.find("message", "outside", target, f"`{target}` sends or pays")
     elif kind == "secret":
@@ -205,7 +212,17 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     return UNKNOWN
 
 
-def _verb_kind(spec: Spec, operands: list[str]) -> str:
+def _possible_values(spec: Spec, words: list[Word]) -> set[str]:
+    """Words behind an option we do not know: they may be its value, so they are no proof of reading."""
+    pairs = zip(words, words[1:], strict=False)
+    return {
+        b.text
+        for a, b in pairs
+        if a.text.startswith("-") and "=" not in a.text and a.text not in spec.options
+    }
+
+
+def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
     """Which of the table's verbs comes first; wildcards count only when no named verb does."""
     reads, writes, secrets, criticals = spec.verbs
     while operands and operands[0] in spec.groups:
@@ -219,7 +236,7 @@ def _verb_kind(spec: Spec, operands: list[str]) -> str:
             return "secret"
         if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
             return "write"
-        if matches_verb(word, reads):
+        if word not in values and matches_verb(word, reads):
             return "read"
         if matches_verb(word, named):
             return "write"

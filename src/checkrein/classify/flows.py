@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from checkrein.call import Category, Effect
 from checkrein.classify.findings import Finding
 
-
 _REMOVES = re.compile(r"\b(?:uninstall|remove|rm|purge|erase|autoremove)\b")
 
 

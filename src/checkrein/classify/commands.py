@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 
 from checkrein.call import Category
 from checkrein.classify.arguments import SAYS, delicate, path, shell_text, value
@@ -214,7 +215,7 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
 
 def _possible_values(spec: Spec, words: list[Word]) -> set[str]:
     """Words behind an option we do not know: they may be its value, so they are no proof of reading."""
-    pairs = zip(words, words[1:], strict=False)
+    pairs = pairwise(words)
     return {
         b.text
         for a, b in pairs

@@ -274,7 +274,9 @@ def _own_effect(shell: Shell, spec: Spec, parsed: Parsed, *, dry: bool) -> None:
     if dry or (raised and min(raised) == Category.low):
         shell.find("read", "dry", target, f"`{spec.name}` only says what it would do")
         return
-    why = spec.raw.get("about") or f"`{target}` {SAYS.get(spec.effect, 'has effects')}"
+    looks = spec.effect == "read" or spec.scope in ("read", "service", "list")
+    says = "only looks" if looks and spec.effect != "git-remote" else SAYS.get(spec.effect, "has effects")
+    why = spec.raw.get("about") or f"`{target}` {says}"
     if not spec.effect and spec.risk == Category.low:
         return
     shell.find(

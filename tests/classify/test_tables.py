@@ -93,3 +93,17 @@ def test_every_key_of_a_table_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "risk.md").read_text(encoding="utf-8")
     internal = {"handler", "needs", "share", "bare", "scripts", "scriptfiles", "envs"}
     assert not {key for key in KEYS - internal if f"`{key}`" not in text}
+
+
+def test_a_user_adds_an_option_to_a_command_we_know():
+    tables = Tables.load({"sort": {"opts": "--my-flag", "writes": "--my-log="}})
+    assert judge("sort --my-flag x", tables).category is Category.low
+    assert judge("sort --my-log=y x", tables).category is Category.medium
+    assert judge("sort -o y x", tables).category is Category.medium
+
+
+def test_an_odd_but_legal_entry_raises_nothing():
+    tables = Tables.load(
+        {"odd": {"handler": "nobody", "args": "script made-up*", "scripts": "-e=", "effect": "odd"}}
+    )
+    assert judge("odd -e x y z", tables).category is Category.medium

@@ -99,7 +99,8 @@ def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
     elif role in ("env",):
         environment_word(shell, word)
     elif role in SCRIPTS:
-        SCRIPTS[role if role != "script" else spec.raw.get("scope", spec.name)](shell, spec, word)
+        language = role if role != "script" else spec.scope
+        SCRIPTS.get(language, SCRIPTS["text"])(shell, spec, word)
     elif role == "scriptfile":
         path(shell, "read", word)
         shell.find("exec", "script", word.shown, f"`{spec.name}` follows the script {word.shown}")

@@ -110,7 +110,7 @@ def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
     """The words after a command's name, judged by its table entry."""
     if len(words) == 1 and words[0].literal and words[0].text in ("--help", "--version"):
         return Word(HOLE, OPEN)
-    if spec.handler:
+    if spec.handler in HANDLERS:
         output = HANDLERS[spec.handler](shell, spec, words, stdin)
         if output is not None:
             return output

@@ -64,7 +64,7 @@ _PSQL_META = re.compile(
 
 def script(shell: Shell, spec: Spec, word: Word) -> None:
     """The language the command's table entry names."""
-    SCRIPTS[spec.scope](shell, spec, word)
+    SCRIPTS.get(spec.scope, SCRIPTS["text"])(shell, spec, word)
 
 
 def sed(shell: Shell, _spec: Spec, word: Word) -> None:

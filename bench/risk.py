@@ -56,7 +56,7 @@ def allowed(risk: Risk) -> bool:
 
 
 def held_out(command: str) -> bool:
-    """The quarter nobody tuned on."""
+    """The quarter kept aside for the first measurement (docs/risk.md has it)."""
     return hashlib.sha256(command.encode()).digest()[-1] & 3 == 3
 
 

@@ -239,6 +239,7 @@ def test_our_own_command_line_beyond_its_read_only_verbs_is_critical():
         "sed -i s/a/b/ checkrein.toml",
         "pkill -f checkrein",
         "kill $(pgrep checkrein)",
+        "ps aux | grep checkrein | awk '{print $2}' | xargs kill",
         "echo '{}' > .claude/settings.json",
         "tee ~/.codex/config.toml < x",
         "python3 -c \"open('.claude/settings.json','w')\"",
@@ -246,10 +247,7 @@ def test_our_own_command_line_beyond_its_read_only_verbs_is_critical():
     ],
 )
 def test_touching_our_files_processes_and_hook_registrations_is_critical(command):
-    if "pgrep" in command:
-        assert judge(command).category >= Category.high
-    else:
-        assert judge(command).category is Category.critical
+    assert judge(command).category is Category.critical
 
 
 def test_reading_our_configuration_is_fine():
@@ -406,3 +404,39 @@ def test_a_malformed_command_is_critical():
     for value in (None, 3, {}, [], ["ls", 3]):
         assert classify(ToolCall(tool="Bash", arguments={"command": value})).category is Category.critical
     assert classify(ToolCall(tool="Bash", arguments={"command": ["ls", "-la"]})).category is Category.low
+
+
+def test_stopping_or_removing_checkrein_is_critical():
+    for command in (
+        "systemctl --user stop checkrein",
+        "pip uninstall -y checkrein",
+        "launchctl unload dev.checkrein.plist",
+    ):
+        assert judge(command).category is Category.critical, command
+    assert judge("kill 123").category is Category.high
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "systemctl --user stop x",
+        "systemctl --no-pager restart x",
+        "brew --cask install x",
+        "npm --silent install x",
+        "npm install list",
+        "npm --prefix /tmp/x test",
+        "docker --debug rm x",
+        "kubectl -n x delete pod list",
+        "aws ec2 terminate-instances --instance-ids list",
+        "aws --output list ec2 terminate-instances",
+        "gcloud compute instances delete list",
+        "gh -R list pr merge 1",
+        "fly -a list deploy",
+        "vercel --prod",
+        "pip --quiet uninstall list",
+        "git --no-pager stash",
+        "playwright install",
+    ],
+)
+def test_an_option_or_operand_that_looks_like_a_reading_verb_hides_nothing(command):
+    assert not allowed(judge(command))

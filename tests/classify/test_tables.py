@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from checkrein.call import Category, ToolCall
 from checkrein.classify import Tables, classify, describe
 from checkrein.classify.commands import HANDLERS
-from checkrein.classify.tables import check, packaged
+from checkrein.classify.tables import KEYS, check, packaged
 from checkrein.errors import ConfigError
 
 
@@ -39,8 +42,7 @@ def test_a_user_adds_a_command():
     assert judge("mylint src").category is Category.medium
 
 
-def test_a_project_never_lowers_a_built_in_judgement():
-    """A project's table never lowers a built-in judgement."""
+def test_a_projects_table_never_lowers_a_built_in_judgement():
     tables = Tables.load(
         {"evil": {"open": True}, "rm": {"risk": "low"}, "ls": {"risk": "high"}}, tighten_only=True
     )
@@ -73,3 +75,35 @@ def test_describe_says_what_we_know():
     assert "git log" in known["subcommands"]
     assert "--output=" in describe("git log")["options"]["write"]
     assert describe("no-such-command") == {}
+
+
+def test_the_example_in_the_documentation_works():
+    text = (Path(__file__).parents[2] / "docs" / "risk.md").read_text(encoding="utf-8")
+    example = tomllib.loads(text.partition("```toml\n")[2].partition("```")[0])
+    tables = Tables.load(example)
+    assert judge("mytool -v src/a.py --format=json", tables).category is Category.low
+    assert judge("mytool .env", tables).category is Category.high
+    assert judge("mytool -o out.txt x", tables).category is Category.medium
+    assert judge("mytool --plugin=x y", tables).category > Category.low
+    assert judge("mytool --unknown y", tables).category is Category.medium
+    assert judge("mytool deploy prod", tables).category is Category.high
+
+
+def test_every_key_of_a_table_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "risk.md").read_text(encoding="utf-8")
+    internal = {"handler", "needs", "share", "bare", "scripts", "scriptfiles", "envs"}
+    assert not {key for key in KEYS - internal if f"`{key}`" not in text}
+
+
+def test_a_user_adds_an_option_to_a_command_we_know():
+    tables = Tables.load({"sort": {"opts": "--my-flag", "writes": "--my-log="}})
+    assert judge("sort --my-flag x", tables).category is Category.low
+    assert judge("sort --my-log=y x", tables).category is Category.medium
+    assert judge("sort -o y x", tables).category is Category.medium
+
+
+def test_an_odd_but_legal_entry_raises_nothing():
+    tables = Tables.load(
+        {"odd": {"handler": "nobody", "args": "script made-up*", "scripts": "-e=", "effect": "odd"}}
+    )
+    assert judge("odd -e x y z", tables).category is Category.medium

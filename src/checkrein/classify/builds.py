@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import apply, delicate, handler, options, path, plain
+from checkrein.classify.arguments import delicate, path
+from checkrein.classify.commands import apply, handler, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -48,8 +49,11 @@ def _outside(shell: Shell, word: Word) -> bool:
 
 
 @handler("runner")
-def runner(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+def runner(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """Test runners load configuration and files: only the project's own are a test run."""
+    below = shell.tables.spec(f"{spec.name} {words[0].text}") if words and words[0].literal else None
+    if below is not None:
+        return apply(shell, below, words[1:], stdin)
     parsed = parse(spec, words)
     for word in parsed.operands:
         if word.text.startswith(("/", "~", "..")) and _outside(shell, word):
@@ -197,6 +201,13 @@ def build_test(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) 
 def npm(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """Global options first; `bun FILE`, `yarn SCRIPT` and `pnpm SCRIPT` run something."""
     parsed = parse(spec, words, stop=True)
+    for given in parsed.given:
+        if (
+            given.name in ("--prefix", "-C", "--dir", "--cwd")
+            and given.value
+            and _outside(shell, given.value)
+        ):
+            shell.find("exec", "elsewhere", given.value.shown, f"`{spec.name}` runs in {given.value.shown}")
     first = parsed.operands[0] if parsed.operands else None
     if first is None:
         if spec.name in ("yarn", "npm", "pnpm", "bun") and not parsed.given and spec.name == "yarn":

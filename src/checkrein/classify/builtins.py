@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import SCRIPTS, delicate, handler, path, shell_text
+from checkrein.classify.arguments import SCRIPTS, delicate, path, shell_text
+from checkrein.classify.commands import handler
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -192,7 +193,7 @@ def test(_shell: Shell, _spec: Spec, _words: list[Word], _stdin: Word | None) ->
 
 @handler("printenv")
 def printenv(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
-    from checkrein.classify.commands import secret_name
+    from checkrein.classify.arguments import secret_name
 
     named = [w for w in words if not w.text.startswith("-")]
     if not named and not any(w.text in ("--help", "--version") for w in words):

@@ -8,14 +8,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 
 from checkrein.call import Category
-from checkrein.classify import arming, hosts
-from checkrein.classify.expand import SECRET_NAME
+from checkrein.classify.arguments import SAYS, delicate, path, shell_text, value
 from checkrein.classify.options import Given, Parsed, assign, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, data, matches_verb
-from checkrein.classify.words import DYNAMIC, EMPTY, GLOB, HOLE, LITERAL, NETWORK, OPEN, SECRET, UNKNOWN, Word
+from checkrein.classify.words import (
+    DYNAMIC,
+    EMPTY,
+    GLOB,
+    HOLE,
+    LITERAL,
+    NETWORK,
+    OPEN,
+    SECRET,
+    UNKNOWN,
+    Word,
+    names_secrets,
+)
 
 Handler = Callable[[Shell, Spec, list[Word], Word | None], Word | None]
 HANDLERS: dict[str, Handler] = {}
@@ -24,7 +36,6 @@ HANDLERS: dict[str, Handler] = {}
 _BINARIES = re.compile(
     r"^(?:/bin|/sbin|/usr/bin|/usr/sbin|/usr/local/bin|/usr/local/sbin|/opt/homebrew/bin|/opt/local/bin|/snap/bin)/([^/]+)$"
 )
-_PATHLIKE = re.compile(r"[/~]|^\.|\.[A-Za-z0-9]{1,6}$|^id_")
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
 
 
@@ -95,24 +106,11 @@ def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
     return UNKNOWN
 
 
-def delicate(shell: Shell, words: list[Word]) -> None:
-    """Delicate paths among arguments whose meaning we do not know."""
-    for word in words:
-        for text in (word.text, word.text.partition("=")[2]):
-            if not text or not _PATHLIKE.search(text):
-                continue
-            place = shell.places.place(word._replace(text=text), shell.cwd)
-            if place.scope == "secret":
-                shell.find("read", "secret", place.path, f"it may read {word.shown} (secret)")
-            elif place.scope in ("self", "agent-hooks"):
-                shell.find("write", place.scope, place.path, f"it may change {word.shown} ({place.scope})")
-
-
 def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """The words after a command's name, judged by its table entry."""
     if len(words) == 1 and words[0].literal and words[0].text in ("--help", "--version"):
         return Word(HOLE, OPEN)
-    if spec.handler:
+    if spec.handler in HANDLERS:
         output = HANDLERS[spec.handler](shell, spec, words, stdin)
         if output is not None:
             return output
@@ -135,7 +133,7 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     if not parsed.operands:
         if spec.effect and not any(spec.verbs) and not (words and spec.effect == "exec"):
             _own_effect(shell, spec, parsed, dry=False)
-        elif not words and any(spec.verbs):
+        elif any(spec.verbs) and not _only_informs(spec, words):
             shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
         return Word(HOLE, OPEN)
     first, rest = parsed.operands[0], parsed.operands[1:]
@@ -143,7 +141,7 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         shell.unclear(f"which subcommand of `{spec.name}` runs cannot be known")
         delicate(shell, rest)
         return UNKNOWN
-    if first.text == "help" or parsed.role("list"):
+    if first.text == "help" or (words[0].text.startswith("--") and words[0].text in spec.verbs[0]):
         return Word(HOLE, OPEN)
     if parsed.role("dry"):
         shell.find("read", "dry", spec.name, f"`{spec.name} {first.shown}` only says what it would do")
@@ -152,7 +150,9 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     if deeper is not None:
         return apply(shell, deeper[0], deeper[1], stdin)
     if any(spec.verbs):
-        return verbs(shell, spec, [first, *rest])
+        return verbs(shell, spec, words)
+    if "args" in spec.raw:
+        return plain(shell, spec, words, stdin)
     if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
         return Word(HOLE, OPEN)
     shell.find(
@@ -163,6 +163,12 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     )
     delicate(shell, rest)
     return UNKNOWN
+
+
+def _only_informs(spec: Spec, words: list[Word]) -> bool:
+    """Options without a verb: versions and what the table lists are harmless, others may start something."""
+    informing = ("--version", "-v", "-V", "--help", "-h", *spec.verbs[0])
+    return bool(words) and all(w.text in informing or w.text.partition("=")[0] in spec.options for w in words)
 
 
 def _deeper(shell: Shell, name: str, words: list[Word]) -> tuple[Spec, list[Word]] | None:
@@ -187,7 +193,8 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     if parsed.role("dry"):
         shell.find("network", "service", target, f"`{target}` only says what it would do")
         return Word(HOLE, OPEN)
-    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)])
+    values = _possible_values(spec, words)
+    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)], values)
     if kind == "critical":
         shell.find("message", "outside", target, f"`{target}` sends or pays")
     elif kind == "secret":
@@ -206,7 +213,17 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     return UNKNOWN
 
 
-def _verb_kind(spec: Spec, operands: list[str]) -> str:
+def _possible_values(spec: Spec, words: list[Word]) -> set[str]:
+    """Words behind an option we do not know: they may be its value, so they are no proof of reading."""
+    pairs = pairwise(words)
+    return {
+        b.text
+        for a, b in pairs
+        if a.text.startswith("-") and "=" not in a.text and a.text not in spec.options
+    }
+
+
+def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
     """Which of the table's verbs comes first; wildcards count only when no named verb does."""
     reads, writes, secrets, criticals = spec.verbs
     while operands and operands[0] in spec.groups:
@@ -220,7 +237,7 @@ def _verb_kind(spec: Spec, operands: list[str]) -> str:
             return "secret"
         if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
             return "write"
-        if matches_verb(word, reads):
+        if word not in values and matches_verb(word, reads):
             return "read"
         if matches_verb(word, named):
             return "write"
@@ -257,27 +274,14 @@ def _own_effect(shell: Shell, spec: Spec, parsed: Parsed, *, dry: bool) -> None:
     if dry or (raised and min(raised) == Category.low):
         shell.find("read", "dry", target, f"`{spec.name}` only says what it would do")
         return
-    why = spec.raw.get("about") or f"`{target}` {_SAYS.get(spec.effect, 'has effects')}"
+    looks = spec.effect == "read" or spec.scope in ("read", "service", "list")
+    says = "only looks" if looks and spec.effect != "git-remote" else SAYS.get(spec.effect, "has effects")
+    why = spec.raw.get("about") or f"`{target}` {says}"
     if not spec.effect and spec.risk == Category.low:
         return
     shell.find(
         spec.effect or "exec", spec.scope, target, why, max([spec.risk, *raised]) if spec.risk else None
     )
-
-
-_SAYS = {
-    "package": "installs or changes packages",
-    "git": "changes the repository",
-    "git-remote": "talks to a remote repository",
-    "test": "runs the project's tests or checks",
-    "process": "stops or changes processes",
-    "privilege": "changes who may do what",
-    "network": "talks to the network",
-    "config": "changes settings",
-    "exec": "runs code",
-    "message": "sends something to people",
-    "secret": "shows secrets",
-}
 
 
 def options(shell: Shell, spec: Spec, parsed: Parsed) -> bool:
@@ -310,7 +314,7 @@ def _flag(shell: Shell, spec: Spec, given: Given) -> None:
     else:
         kind = {"shell": "exec", "url": "network", "host": "network"}.get(role, role)
         shell.find(
-            kind, "option", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {_SAYS.get(kind, kind)}"
+            kind, "option", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {SAYS.get(kind, kind)}"
         )
 
 
@@ -352,122 +356,9 @@ def _carried(shell: Shell, role: str, words: list[Word], stdin: Word | None) -> 
     return shell_text(shell, Word(" ".join(w.text for w in words), max(w.kind for w in words)), stdin)
 
 
-def shell_text(
-    shell: Shell, word: Word, stdin: Word | None = None, arguments: list[Word] | None = None
-) -> Word:
-    """Text that is run by a shell."""
-    if word.kind in (LITERAL, GLOB) and HOLE not in word.text:
-        return shell.subshell(word.text, stdin, arguments)
-    shell.opaque = True
-    # INVARIANT: network output that is executed is critical
-    scope = "flow" if word.taint & NETWORK else "shell"
-    shell.find("exec", scope, word.shown, "it runs shell text nobody can know beforehand")
-    if word.known.strip():
-        shell.subshell(word.text.replace(HOLE, " $__unknown "), stdin, arguments)
-    return UNKNOWN
-
-
-def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
-    """The effect of one word in one role."""
-    if role in ("text", "pattern", "package"):
-        if word.taint & SECRET:
-            shell.find("read", "secret", word.shown, f"`{spec.name}` is given a secret")
-    elif role in ("list", "read", "write", "delete"):
-        path(shell, role, word)
-    elif role == "url-or-path":
-        network(shell, spec, word) if "://" in word.text else path(shell, "read", word)
-    elif role == "move":
-        path(shell, "read", word)
-        path(shell, "write", word)
-    elif role == "url" or role == "host":
-        network(shell, spec, word)
-    elif role == "shell":
-        shell_text(shell, word)
-    elif role in ("exec", "code", "config"):
-        scope = "flow" if word.taint & NETWORK else "shell" if role == "exec" else "option"
-        kind = "config" if role == "config" else "exec"
-        what = option or spec.name
-        shell.find(
-            kind, scope, word.shown, f"`{what}` {'loads' if role == 'config' else 'runs'} {word.shown}"
-        )
-        delicate(shell, [word])
-    elif role in Category.__members__:
-        shell.find(
-            spec.effect or "exec",
-            spec.scope,
-            option,
-            f"`{spec.name} {option}` is to be careful with",
-            Category[role],
-        )
-    elif role in ("env",):
-        environment_word(shell, word)
-    elif role in SCRIPTS:
-        SCRIPTS[role if role != "script" else spec.raw.get("scope", spec.name)](shell, spec, word)
-    elif role == "scriptfile":
-        path(shell, "read", word)
-        shell.find("exec", "script", word.shown, f"`{spec.name}` follows the script {word.shown}")
-    else:
-        shell.find(role, "option", word.shown, f"`{spec.name} {option}` {_SAYS.get(role, role)}")
-
-
-Script = Callable[[Shell, Spec, Word], None]
-SCRIPTS: dict[str, Script] = {}
-"""Little languages in operands (sed, awk, jq, SQL); `script` itself picks by the command's `scope`."""
-
-
-def environment_word(shell: Shell, word: Word) -> None:
-    from checkrein.classify import environment
-
-    name, mark, text = word.text.partition("=")
-    if mark:
-        environment.judge(shell, name, word._replace(text=text), exported=True)
-
-
-def path(shell: Shell, role: str, word: Word) -> None:
-    """A word used as a path."""
-    if not word.text:
-        return
-    if word.kind == DYNAMIC and not word.known:
-        if role == "list":
-            return
-        kind = "exec" if role == "read" else role
-        shell.find(kind, "unknown", word.shown, f"which path it {role}s cannot be known")
-        return
-    if word.text == "-" or (word.text.startswith("/dev/fd/") and role in ("read", "list", "write")):
-        return
-    place = shell.places.place(word, shell.cwd)
-    scope = place.scope
-    if role == "list" or (scope == "null" and role != "delete"):
-        shell.find("read", "list", place.path, f"it looks at {word.shown}")
-        return
-    if role == "read":
-        if scope == "everything":
-            scope = "secret"
-        if scope == "device":
-            scope = "system"
-    if (
-        role == "write"
-        and (armed := arming.what(place.path))
-        and scope not in ("self", "agent-hooks", "vcs-internal")
-    ):
-        shell.find("write", "armed", place.path, f"it writes {word.shown}, which {armed}")
-        return
-    if role == "write" and scope == "everything":
-        scope = "system"
-    shell.find(role, scope, place.path, f"it {role}s {word.shown} ({scope})")
-
-
-def network(shell: Shell, spec: Spec, word: Word) -> None:
-    if word.text.startswith("file:"):
-        path(shell, "read", word._replace(text=re.sub(r"^file:/*", "/", word.text)))
-        return
-    scope, host = hosts.scope_of(word, shell.tables.known_hosts)
-    shell.find("network", scope, host, f"`{spec.name}` talks to {host} ({scope})")
-
-
 def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Word:
     """What the command prints, as far as its table entry says."""
-    taint = stdin.taint if stdin is not None else 0
+    taint = (stdin.taint if stdin is not None else 0) | names_secrets(parsed.operands)
     for finding in shell.part.findings:
         if finding.effect.scope == "secret" or finding.effect.kind == "secret":
             taint |= SECRET
@@ -480,14 +371,17 @@ def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Wo
         kind = max((w.kind for w in parsed.operands), default=LITERAL)
         return Word(" ".join(w.text for w in parsed.operands), kind if kind != GLOB else OPEN, taint)
     if gives == "same":
-        if stdin is not None and len(parsed.operands) <= (1 if spec.args[0] in ("pattern", "script") else 0):
+        files = [] if spec.args == ("text*",) else parsed.operands
+        if stdin is not None and len(files) <= (1 if spec.args[0] in ("pattern", "script") else 0):
             same = stdin.literal and spec.name in ("cat", "tee")
-            return stdin if same else Word(HOLE, max(stdin.kind, OPEN), taint)
-        return Word(HOLE, DYNAMIC if spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
+            return stdin if same else Word(HOLE, passed_on(stdin), taint)
+        made = stdin is None and len(parsed.operands) <= (1 if spec.args[0] == "script" else -1)
+        return Word(HOLE, DYNAMIC if made or spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
     if gives == "content":
         return Word(HOLE, DYNAMIC, taint)
     return Word(HOLE, OPEN, taint)
 
 
-def secret_name(name: str) -> bool:
-    return bool(SECRET_NAME.search(name))
+def passed_on(stdin: Word) -> int:
+    """What a filter makes of its input: names stay names, text that was written here becomes anything."""
+    return DYNAMIC if stdin.literal else max(stdin.kind, OPEN)

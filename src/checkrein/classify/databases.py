@@ -6,7 +6,8 @@ Handlers for psql, mysql, sqlite3, duckdb, sqlcmd and redis-cli.
 from __future__ import annotations
 
 from checkrein.classify import hosts
-from checkrein.classify.commands import SCRIPTS, handler, operands, options
+from checkrein.classify.arguments import SCRIPTS
+from checkrein.classify.commands import handler, operands, options
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.scripts import reaches_out
 from checkrein.classify.shell import Shell
@@ -19,6 +20,8 @@ def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
     """What the SQL does decides; without SQL on the line a session opens."""
     if spec.name == "sqlcmd" and words and words[0].literal and not words[0].text.startswith("-"):
         return _go_sqlcmd(shell, spec, words)
+    if spec.name == "sqlcmd" and [w.text for w in words] == ["-h"]:
+        return Word(HOLE, DYNAMIC)
     parsed = parse(spec, words)
     readonly = parsed.has("-readonly", "-safe")
     if (

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from checkrein.classify.tables import data
 from checkrein.classify.words import Word
 
-if TYPE_CHECKING:
-    from checkrein.classify.shell import Shell
+
+class Finder(Protocol):
+    """Whoever collects what is found."""
+
+    def find(self, kind: str, scope: str, target: str, why: str) -> None: ...
 
 
 @cache
@@ -35,7 +38,7 @@ def _rules() -> dict[str, re.Pattern[str]]:
 _SWITCHABLE = ("PAGER", "EDITOR", "VISUAL")
 
 
-def judge(shell: Shell, name: str, value: Word, *, exported: bool) -> None:
+def judge(finder: Finder, name: str, value: Word, *, exported: bool) -> None:
     """Report an assignment that redirects what other programs do."""
     rules = _rules()
     if rules["harmless"].match(name):
@@ -43,11 +46,11 @@ def judge(shell: Shell, name: str, value: Word, *, exported: bool) -> None:
     if rules["hijack"].match(name):
         if value.literal and _tame(name, value.text):
             return
-        shell.find("exec", "hijack", name, f"{name}={value.shown} changes what other programs run or trust")
+        finder.find("exec", "hijack", name, f"{name}={value.shown} changes what other programs run or trust")
     elif exported and name.isupper() and rules["shape"].search(name):
-        shell.find("config", "environment", name, f"{name} may change what the program runs or loads")
+        finder.find("config", "environment", name, f"{name} may change what the program runs or loads")
     elif exported and value.literal and rules["values"].search(value.text):
-        shell.find("config", "environment", name, f"the value of {name} looks like code or an option")
+        finder.find("config", "environment", name, f"the value of {name} looks like code or an option")
 
 
 def _tame(name: str, value: str) -> bool:

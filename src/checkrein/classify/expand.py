@@ -50,6 +50,7 @@ SECRET_NAME = re.compile(
     r"|SECRET_KEY|AUTH_KEY|PAT)(?:$|_)|(?:PASSWORD|TOKEN|SECRET|APIKEY|API_KEY)$",
     re.IGNORECASE,
 )
+_DEFAULTS = (":-", "-", ":=", "=", ":+", "+", ":?", "?")
 _NUMBERS = frozenset("?#$!-")
 
 
@@ -104,7 +105,7 @@ class Expander:
             if _PLAIN.match(raw):
                 return [Word(raw.decode("ascii"))]
         elif kind == "raw_string":
-            return [Word(_text(node)[1:-1], quoted=True)]
+            return [Word(text_of(node)[1:-1], quoted=True)]
         elif kind == "command_name" and node.child_count == 1:
             return self.words(node.children[0])
         piece = Piece()
@@ -162,7 +163,7 @@ class Expander:
             else:
                 self._plain(node, piece, quoted)
         elif not node.is_named:
-            piece.text.append(shield(_text(node)) if quoted else _text(node))
+            piece.text.append(shield(text_of(node)) if quoted else text_of(node))
         else:
             self._unknown(node, piece, quoted)
 
@@ -171,7 +172,7 @@ class Expander:
             self._add(child, piece, quoted=quoted)
 
     def _plain(self, node: Node, piece: Piece, quoted: bool) -> None:
-        text = _text(node)
+        text = text_of(node)
         if "`" in text and self._backticks(text, piece):
             return
         if not quoted and "\\" in text:
@@ -190,11 +191,11 @@ class Expander:
 
     def _raw(self, node: Node, piece: Piece, quoted: bool) -> None:
         piece.quoted = True
-        piece.text.append(shield(_text(node)[1:-1] if not quoted else _text(node)))
+        piece.text.append(shield(text_of(node)[1:-1] if not quoted else text_of(node)))
 
     def _ansi(self, node: Node, piece: Piece, _quoted: bool) -> None:
         piece.quoted = True
-        piece.text.append(shield(ansi(_text(node)[2:-1])))
+        piece.text.append(shield(ansi(text_of(node)[2:-1])))
 
     def _string(self, node: Node, piece: Piece, _quoted: bool) -> None:
         piece.quoted = True
@@ -208,11 +209,11 @@ class Expander:
                 )
             end = child.end_byte
             if child.type == "string_content":
-                self._content(_text(child), piece)
+                self._content(text_of(child), piece)
             elif child.is_named:
                 self._add(child, piece, quoted=True)
             elif child.type not in ('"', '$"'):
-                self._content(_text(child), piece)
+                self._content(text_of(child), piece)
 
     def _content(self, text: str, piece: Piece) -> None:
         if "`" in text and self._backticks(text, piece):
@@ -222,28 +223,22 @@ class Expander:
         piece.text.append(shield(text))
 
     def _variable(self, node: Node, piece: Piece, quoted: bool) -> None:
-        piece.add(self.lookup(_text(node)[1:]), quoted)
+        piece.add(self.lookup(text_of(node)[1:]), quoted)
 
     def _parameter(self, node: Node, piece: Piece, quoted: bool) -> None:
-        text = _text(node)
-        for child in node.children:
-            if child.type in (
-                "command_substitution",
-                "process_substitution",
-                "string",
-                "concatenation",
-                "expansion",
-            ):
-                self.words(child)
+        text = text_of(node)
         tainted = Piece()
         if "`" in text and self._backticks(text, tainted):
             piece.add(UNKNOWN, quoted)
             return
         match = _PARAMETER.match(text)
         if match is None:
+            self.inside(node)
             piece.add(UNKNOWN, quoted)
             return
-        sign, name, _, operator = match.groups()
+        sign, name, subscript, operator = match.groups()
+        if subscript or not operator.startswith(_DEFAULTS):
+            self.inside(node)
         piece.add(self._value(sign, name, operator, node), quoted)
 
     def _value(self, sign: str, name: str, operator: str, node: Node) -> Word:
@@ -254,7 +249,7 @@ class Expander:
             return UNKNOWN
         if not operator:
             return value
-        if operator.startswith((":-", "-", ":=", "=", ":+", "+", ":?", "?")):
+        if operator.startswith(_DEFAULTS):
             return self._default(name, operator, value, node)
         if "@P" in operator or "@E" in operator:
             self.run_text("eval")
@@ -266,6 +261,7 @@ class Expander:
     def _default(self, name: str, operator: str, value: Word, node: Node) -> Word:
         """`${x:-word}`: the value when it is known, the default when only that is."""
         if "?" in operator[:2]:
+            self.inside(node)
             return value
         fallback = Word("")
         named = [child for child in node.children if child.is_named and child.type != "variable_name"]
@@ -281,7 +277,7 @@ class Expander:
         return Word(fallback.text or HOLE, max(fallback.kind, OPEN), value.taint | fallback.taint)
 
     def _substitution(self, node: Node, piece: Piece, quoted: bool) -> None:
-        text = _text(node)
+        text = text_of(node)
         if text.startswith("`") and "\\`" in text:
             piece.add(self.run_text(re.sub(r"\\([`\\$])", r"\1", text[1:-1])), quoted)
             return
@@ -314,12 +310,12 @@ class Expander:
             ):
                 self.words(child)
             elif child.type in ("word", "regex", "extglob_pattern", "ERROR") and b"`" in (child.text or b""):
-                self._backticks(_text(child), Piece())
+                self._backticks(text_of(child), Piece())
             elif child.child_count:
                 self.inside(child)
 
 
-def _text(node: Node) -> str:
+def text_of(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 

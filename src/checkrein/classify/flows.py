@@ -5,10 +5,13 @@ Called last, with everything a call does and what the session did before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from checkrein.call import Category, Effect
 from checkrein.classify.findings import Finding
+
+_REMOVES = re.compile(r"\b(?:uninstall|remove|rm|purge|erase|autoremove)\b")
 
 
 def _is_secret(effect: Effect) -> bool:
@@ -38,6 +41,14 @@ def flows(effects: Iterable[Effect], history: tuple[Effect, ...]) -> tuple[Findi
         where, what = out.target or "elsewhere", secret.target or "a secret"
         why = f"it sends data to {where} and the session {when} {what}"
         found.append(Finding(Effect("network", "flow", out.target), Category.critical, why))
+    # INVARIANT: stopping or removing Checkrein is critical
+    for effect in now:
+        ends = effect.kind in ("process", "config") or (
+            effect.kind == "package" and _REMOVES.search(effect.target)
+        )
+        if ends and "checkrein" in effect.target:
+            why = f"`{effect.target}` would stop or remove the gate itself"
+            found.append(Finding(Effect("self", "process", effect.target), Category.critical, why))
     # INVARIANT: what was downloaded and is then executed is critical
     downloaded = {e.target for e in (*history, *now) if e.kind == "download"}
     written = {e.target for e in history if e.kind == "write" and e.target}

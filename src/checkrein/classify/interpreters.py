@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from checkrein.classify.commands import delicate, handler, options, path, shell_text
+from checkrein.classify.arguments import delicate, path, shell_text
+from checkrein.classify.commands import handler, options
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, data

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import handler, options, path, plain
+from checkrein.classify.arguments import path
+from checkrein.classify.commands import handler, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -33,7 +34,7 @@ def flags_read(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None)
     quiet = set(spec.needs.split())
     flags = [w.text.partition("=")[0] for w in words if w.text.startswith("-")]
     operands = [w for w in words if not w.text.startswith("-")]
-    if any(w.text in ("--help", "--version") for w in words):
+    if any(w.text in ("--help", "--version", "-stdout") for w in words):
         return Word(HOLE, OPEN)
     if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(
         _shows(f, quiet) for f in flags

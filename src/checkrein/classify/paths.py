@@ -154,7 +154,7 @@ _SELF = re.compile(
     r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-[^/]*/|/bin/checkrein/"
 )
 _SECRET_TAIL = re.compile(
-    r"(?:^|/)(?:\.env|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|credentials)$"
+    r"(?:^|/)(?:environ|\.env|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|credentials)$"
     r"|/\.(?:ssh|aws|gnupg|kube)(?:/|$)|\.(?:pem|key|p12|pfx|kdbx)$"
 )
 _ORDER: tuple[str, ...] = (
@@ -178,7 +178,7 @@ def worse(one: str, other: str) -> str:
 
 def _could_match(pattern: str, example: str) -> bool:
     """Whether a glob that says anything at all could name a known secret."""
-    if len(pattern.strip("*?")) < 2 and not (pattern.startswith(".") and pattern != ".*"):
+    if len(pattern.strip("*?")) < 2 and not pattern.startswith("."):
         return False
     if example.startswith(".") and not pattern.startswith((".", "[")):
         return False

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import delicate, handler, operands, options, path, plain
+from checkrein.classify.arguments import delicate, path
+from checkrein.classify.commands import handler, operands, options, passed_on, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, Word
+from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, Word, names_secrets
 
 _LISTING = re.compile(r"^(?:l|t|lt|i|h|b|vt|lb|v)$")
 
@@ -37,9 +38,9 @@ def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
     options(shell, spec, parsed._replace(given=[g for g in kept if g.role != "script"]))
     operands(shell, spec, parsed._replace(given=replaced), stdin, dry=False)
     secret = any(f.effect.scope == "secret" for f in shell.part.findings)
-    base = stdin.kind if stdin is not None and len(parsed.operands) <= 1 else OPEN
-    taint = (stdin.taint if stdin is not None else 0) | (SECRET if secret else 0)
-    return Word(HOLE, max(base, OPEN), taint)
+    kind = passed_on(stdin) if stdin is not None and len(parsed.operands) <= 1 else OPEN
+    taint = (stdin.taint if stdin is not None else 0) | (SECRET if secret else 0) | names_secrets(words)
+    return Word(HOLE, kind, taint)
 
 
 @handler("jq")
@@ -159,6 +160,8 @@ def _binding(shell: Shell, text: str) -> None:
     ):
         if action in ("unbind",):
             continue
+        if action.startswith(("execute", "become", "reload")):
+            shell.find("exec", "shell", action, "a key binding runs a command")
         command = re.split(rf"{action}[:(\[{{]", text, maxsplit=1)
         if len(command) == 2:
             shell.subshell(command[1].rstrip(")]}"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import SCRIPTS, path
+from checkrein.classify.arguments import SCRIPTS, path
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, HOLE, SECRET, Word
@@ -15,8 +15,8 @@ from checkrein.classify.words import DYNAMIC, HOLE, SECRET, Word
 _AWK_EXEC = re.compile(
     r"\bsystem\s*\(|\|\s*getline|\|&|(?:print|printf)[^;{}\n]*\|\s*[\"(A-Za-z]|@load|@include|/inet/"
 )
+_AWK_VALUE = re.compile(rf"^[^{HOLE}]*[=<>!~,(+*/%&|-]\s*{HOLE}")
 _AWK_WRITE = re.compile(r"(?:print|printf)\b([^;}\n]*)")
-_AWK_TARGET = re.compile(r">>?\s*(\"(?:[^\"\\]|\\.)*\"|[A-Za-z_$(][^;}\n]*)")
 _AWK_READ = re.compile(r"getline\b[^;}\n]*<\s*(\"[^\"]*\"|\w+)")
 _JQ_BAD = re.compile(r"(?<![.\w$])env\b|\$ENV\b|(?<![.\w])(?:import|include)\b|\$__prog_args")
 _YQ_BAD = re.compile(r"(?<![.\w])(?:load\w*\s*\(|(?:env|strenv|envsubst|eval|system)\b)")
@@ -64,7 +64,7 @@ _PSQL_META = re.compile(
 
 def script(shell: Shell, spec: Spec, word: Word) -> None:
     """The language the command's table entry names."""
-    SCRIPTS[spec.scope](shell, spec, word)
+    SCRIPTS.get(spec.scope, SCRIPTS["text"])(shell, spec, word)
 
 
 def sed(shell: Shell, _spec: Spec, word: Word) -> None:
@@ -191,14 +191,15 @@ def awk(shell: Shell, _spec: Spec, word: Word) -> None:
     text = re.sub(r"/(?:[^/\\\n]|\\.)+/", "//", re.sub(r'"(?:[^"\\]|\\.)*"', _awk_string, word.text))
     if _AWK_EXEC.search(text):
         shell.find("exec", "shell", "awk", "its awk program runs a command")
+    if HOLE in text and not _AWK_VALUE.search(text):
+        shell.find("exec", "script", "awk", "part of the awk program cannot be known")
     if "ENVIRON" in text:
         shell.find("secret", "environment", "awk", "its awk program reads the environment")
     for statement in _AWK_WRITE.findall(text):
-        target = _AWK_TARGET.search(_without_parentheses(statement))
-        if target and not target.group(1).startswith('"/dev/std'):
-            shell.find(
-                "write", "unknown", target.group(1)[:60], f"its awk program writes {target.group(1)[:60]}"
-            )
+        _, mark, target = _without_parentheses(statement).partition(">")
+        target = target.lstrip("> ")[:60]
+        if mark and not target.startswith('"/dev/std'):
+            shell.find("write", "unknown", target, f"its awk program writes {target or 'a file it computes'}")
     if _AWK_READ.search(text):
         shell.find("exec", "script", "awk", "its awk program reads other files")
 

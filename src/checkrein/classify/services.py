@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from checkrein.classify import hosts
-from checkrein.classify.commands import delicate, handler, network, options, path, plain
+from checkrein.classify.arguments import delicate, network, path
+from checkrein.classify.commands import handler, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -383,10 +384,11 @@ def daemon(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     """Server programs: a flag that only reports, or a verb the table knows."""
     from checkrein.classify.tables import matches_verb
 
-    reads = spec.verbs[0]
-    if words and words[0].literal and words[0].text.startswith("-") and matches_verb(words[0].text, reads):
+    if len(words) == 1 and words[0].literal and matches_verb(words[0].text, spec.verbs[0]):
         return Word(HOLE, OPEN)
-    if any(w.text in ("--list", "--describe") for w in words) and spec.name.startswith("kafka-"):
+    flags = {w.text for w in words}
+    changes = {"--delete", "--alter", "--create", "--add", "--remove", "--reset-offsets", "--execute"}
+    if spec.name.startswith("kafka-") and flags & {"--list", "--describe"} and not flags & changes:
         return Word(HOLE, OPEN)
     if not words or words[0].text.startswith("-"):
         return plain(shell, spec, words, stdin)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from checkrein.call import Category, Effect
 from checkrein.classify import domains, environment
-from checkrein.classify.expand import Expander
-from checkrein.classify.expand import environment as environment_word
+from checkrein.classify.expand import Expander, text_of
 from checkrein.classify.findings import Finding, Part
 from checkrein.classify.normalise import MAX_LENGTH, normalise
 from checkrein.classify.paths import Places
 from checkrein.classify.redirects import Redirects
 from checkrein.classify.tables import Tables
+from checkrein.classify.variables import Variables
 from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, LITERAL, OPEN, UNKNOWN, Word
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 MAX_PARTS = 240
 MAX_DEPTH = 24
 MAX_NODES_DEEP = 120
-_HIDDEN_INDEX = re.compile(r"\[[^\]]*(?:\$\(|`)")
-"""Arithmetic and array names are expanded again, even out of single quotes: `declare -i n='a[$(cmd)]'`."""
 _ARITHMETIC = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()$\[\]{}#@.\"]*\Z")
 _TWO_WORDS = re.compile(r"[A-Za-z_]\w*\s+-?[A-Za-z_]")
 _REEXPANDING = frozenset(
@@ -51,11 +49,7 @@ def parser() -> Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def text_of(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
-
-
-class Shell(Redirects):
+class Shell(Redirects, Variables):
     """One shell's state while its line is walked."""
 
     def __init__(
@@ -72,6 +66,7 @@ class Shell(Redirects):
         self.cwd: str | None = None
         self.depth = self.levels = self.nesting = self.parts = 0
         self.opaque = False
+        self.source = ""
         self.expander = Expander(
             lookup=self.lookup,
             run_node=self.substitution,
@@ -114,6 +109,7 @@ class Shell(Redirects):
     def text(self, source: str, stdin: Word | None = None) -> Word:
         """Walk shell text in this shell; what it prints."""
         source, problems = normalise(source)
+        self.source = self.source or source
         for problem in problems:
             self.unclear(problem)
         if len(source) > MAX_LENGTH:
@@ -151,58 +147,6 @@ class Shell(Redirects):
             yield
         finally:
             self.variables, self.cwd, self.positional = kept
-
-    # -- variables -----------------------------------------------------------------------------------
-
-    def lookup(self, name: str) -> Word:
-        found = self.variables.get(name)
-        if found is not None:
-            return found
-        if name in ("@", "*") or name.isdigit():
-            return self._positional(name)
-        return environment_word(name, self.places.home, self.cwd or self.places.cwd)
-
-    def _positional(self, name: str) -> Word:
-        if self.positional is None:
-            return UNKNOWN
-        if name in ("@", "*"):
-            if not self.positional:
-                return Word("") if not self.functions else Word(HOLE, OPEN)
-            kind = max(w.kind for w in self.positional)
-            return Word(" ".join(w.text for w in self.positional), kind)
-        index = int(name[:4]) - 1
-        if index < 0:
-            return Word(HOLE, OPEN)
-        return self.positional[index] if index < len(self.positional) else Word("", OPEN)
-
-    def set_variable(self, name: str, value: Word) -> None:
-        self.variables[name] = value
-
-    def _assignment(self, node: Node) -> tuple[str, Word]:
-        target = node.child_by_field_name("name")
-        value_node = node.child_by_field_name("value")
-        name = text_of(target) if target is not None else ""
-        if target is not None and target.type == "subscript":
-            self.expander.inside(target)
-            name = name.partition("[")[0]
-        if value_node is None:
-            return name, EMPTY
-        if value_node.type == "array":
-            words = [w for child in value_node.children if child.is_named for w in self.expander.words(child)]
-            kind = max((w.kind for w in words), default=LITERAL)
-            return name, Word(" ".join(w.text for w in words), kind)
-        value = self.expander.word(value_node)
-        if any(child.type == "+=" for child in node.children):
-            before = self.lookup(name)
-            value = Word(before.text + value.text, max(before.kind, value.kind), before.taint | value.taint)
-        return name, value
-
-    def assign(self, node: Node, *, exported: bool = False) -> None:
-        name, value = self._assignment(node)
-        environment.judge(self, name, value, exported=exported or name in self.exported)
-        self.variables[name] = value
-        if exported:
-            self.exported.add(name)
 
     # -- statements ----------------------------------------------------------------------------------
 
@@ -276,7 +220,7 @@ class Shell(Redirects):
             if child.type in _STATEMENTS:
                 outputs.append(self.statement(child, stdin))
             else:
-                self.expander.inside(child) if child.child_count else self.expander.words(child)
+                self.expander.words(child)
         self._forget_changed(before)
         return _merged(outputs)
 
@@ -330,6 +274,9 @@ class Shell(Redirects):
         name = text_of(name_node) if name_node is not None else ""
         if name in self.functions and self.functions[name] is not None and name not in self.called:
             self.call_function(self.functions[name], None)
+        redirects = [child for child in node.children if child.type.endswith("_redirect")]
+        self.inputs(redirects, None)
+        self.outputs(redirects, EMPTY)
         if self.tables.spec(name) is not None:
             self.find("exec", "hijack", name, f"it redefines the command `{name}`")
         self.functions[name] = body
@@ -352,62 +299,6 @@ class Shell(Redirects):
                 else:
                     self.variables[name] = value
             self.positional, self.locals = kept, outer
-
-    def assignments(self, node: Node, _stdin: Word | None) -> Word:
-        if node.type == "variable_assignment":
-            self.assign(node)
-        else:
-            for child in node.children:
-                if child.type == "variable_assignment":
-                    self.assign(child)
-        return EMPTY
-
-    def declaration(self, node: Node, _stdin: Word | None) -> Word:
-        words = text_of(node).split(None, 2)
-        keyword = words[0] if words else ""
-        with self.within(text_of(node)):
-            self.hidden_index(node)
-            options = [
-                text_of(c) for c in node.children if c.type == "word" and (c.text or b"").startswith(b"-")
-            ]
-            exported = keyword == "export" or any("x" in option for option in options)
-            named = False
-            for child in node.children[1:]:
-                if child.type == "variable_assignment":
-                    named = True
-                    self._make_local(keyword, text_of(child).partition("=")[0])
-                    self.assign(child, exported=exported)
-                    if set("".join(options)) & set("luni"):
-                        self.variables[self._assignment(child)[0]] = UNKNOWN
-                elif child.type == "variable_name":
-                    named = True
-                    name = text_of(child)
-                    if exported:
-                        self.exported.add(name)
-                        environment.judge(self, name, self.lookup(name), exported=True)
-                elif child.is_named and child.type != "word":
-                    named = True
-                    self.expander.words(child)
-            if not named and keyword != "local":
-                self.find(
-                    "secret", "environment", keyword, f"`{keyword}` prints variables, secrets among them"
-                )
-        return EMPTY
-
-    def _make_local(self, keyword: str, name: str) -> None:
-        if self.locals is not None and keyword in ("local", "declare", "typeset"):
-            self.locals.setdefault(name, self.variables.get(name))
-
-    def hidden_index(self, node: Node) -> None:
-        if _HIDDEN_INDEX.search(text_of(node)):
-            self.find("exec", "shell", text_of(node)[:60], "an array index in it is run as a command")
-
-    def unset(self, node: Node, _stdin: Word | None) -> Word:
-        self.hidden_index(node)
-        for child in node.children:
-            if child.type == "variable_name":
-                self.variables.pop(text_of(child), None)
-        return EMPTY
 
     def command(self, node: Node, stdin: Word | None) -> Word:
         words: list[Word] = []

@@ -159,7 +159,7 @@ class Tables:
             if tighten_only and "risk" in before and Category[before["risk"]] > Category[raw["risk"]]:
                 ignored.append(f"{name}: its risk is already {before['risk']}")
                 continue
-            commands[name] = {**before, **raw} if tighten_only else dict(raw)
+            commands[name] = _merged(before, raw)
         return cls(commands, hosts, tuple(ignored))
 
     def spec(self, key: str) -> Spec | None:
@@ -189,34 +189,40 @@ class Tables:
         return Spec(key, raw, inherited)
 
 
+def _merged(before: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry on top of ours: options are added, everything else replaced."""
+    added = {key: f"{before[key]} {raw[key]}" for key in ROLES if key in before and key in raw}
+    return {**before, **raw, **added}
+
+
 def _tightens(raw: Mapping[str, Any]) -> bool:
     return set(raw) <= {"risk", "about"} and raw.get("risk") in ("medium", "high", "critical")
 
 
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "risk": tuple(Category.__members__),
+    "style": STYLES,
+    "verb": ("first", "second", "any"),
+}
+
+
 def check(name: str, raw: Any) -> None:
     """Refuse an entry that cannot mean anything, saying which key and what to write instead."""
+    at = f"risk.commands.{name}"
     if not isinstance(raw, Mapping):
-        raise ConfigError(
-            f"risk.commands.{name}", raw, "is not a table", "Write `args`, `opts`, `risk` ... under it."
-        )
+        raise ConfigError(at, raw, "is not a table", "Write `args`, `opts`, `risk` ... under it.")
     for key, value in raw.items():
-        where = f"risk.commands.{name}.{key}"
+        where = f"{at}.{key}"
         if key not in KEYS:
-            raise ConfigError(
-                where, value, "is not a key of a command table", f"Use one of: {', '.join(sorted(KEYS))}."
-            )
+            keys = ", ".join(sorted(KEYS))
+            raise ConfigError(where, value, "is not a key of a command table", f"Use one of: {keys}.")
         if key in _FLAGS and not isinstance(value, bool):
             raise ConfigError(where, value, "is not true or false", "Write true or false.")
         if key not in _FLAGS and not isinstance(value, str):
             raise ConfigError(where, value, "is not text", "Write a text, words separated by blanks.")
-    if raw.get("risk", "low") not in Category.__members__:
-        raise ConfigError(
-            f"risk.commands.{name}.risk", raw["risk"], "is not a risk", "Use low, medium, high or critical."
-        )
-    if raw.get("style", "gnu") not in STYLES:
-        raise ConfigError(
-            f"risk.commands.{name}.style", raw["style"], "is not a style", f"Use one of {STYLES}."
-        )
+        if key in _CHOICES and value not in _CHOICES[key]:
+            choices = ", ".join(_CHOICES[key])
+            raise ConfigError(where, value, f"is not a {key}", f"Use one of: {choices}.")
 
 
 def _expanded(raw: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:

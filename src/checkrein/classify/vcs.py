@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.commands import handler, options, path, plain
+from checkrein.classify.arguments import path
+from checkrein.classify.commands import handler, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -47,9 +48,19 @@ def git(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wor
                 )
     if shell.cwd is not None and shell.places.place(Word(shell.cwd)).scope == "tmp" and parsed.operands:
         shell.find("exec", "elsewhere", shell.cwd, f"git runs with the configuration of {shell.cwd}")
-    for word in parsed.operands[1:]:
-        _revision_path(shell, word)
+    _secret_paths(shell, parsed.operands)
     return None
+
+
+def _secret_paths(shell: Shell, operands: list[Word]) -> None:
+    """Subcommands that print contents, given the path of a secret."""
+    verb = operands[0].text if operands else ""
+    patch = any(w.text in ("-p", "-u", "--patch") for w in operands)
+    for word in operands[1:]:
+        _revision_path(shell, word)
+        shows = verb in ("diff", "show", "blame", "annotate", "grep") or (verb == "log" and patch)
+        if shows and shell.places.place(word, shell.cwd).scope == "secret":
+            shell.find("read", "secret", word.shown, f"`git {verb}` shows {word.shown} (secret)")
 
 
 def _revision_path(shell: Shell, word: Word) -> None:

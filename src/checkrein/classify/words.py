@@ -9,8 +9,8 @@ import re
 from typing import NamedTuple
 
 LITERAL, GLOB, OPEN, DYNAMIC = range(4)
-SECRET, NETWORK, DECODED = 1, 2, 4
-"""Taints: what the text behind a word was made from."""
+SECRET, NETWORK, NAMES = 1, 2, 4
+"""Taints: what the text behind a word was made from; NAMES are names of secret files."""
 
 HOLE = "\uf8ff"
 """Stands in a word's text for a part nobody knows."""
@@ -45,6 +45,21 @@ class Word(NamedTuple):
         """The word as a person should read it."""
         text = self.text.replace(HOLE, "…")
         return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+_SECRET_NAME = re.compile(
+    r"(?:^|[/\\.*?\s'\"])(?:env(?:\b|\*)|id_(?:rsa|dsa|ecdsa|ed25519)|pem\b|netrc|npmrc|pypirc|pgpass|ssh\b|aws\b|kube\b|gnupg)"
+    r"|\.key\b|credentials|git-credentials|shadow"
+)
+
+
+def names_secrets(words: list[Word]) -> int:
+    """NAMES when somebody looks for files that hold secrets (`find -name '.env*'`, `grep '\\.pem$'`)."""
+    for word in words:
+        text = word.text
+        if any(mark in text for mark in (".", "id_", "credential", "shadow")) and _SECRET_NAME.search(text):
+            return NAMES
+    return 0
 
 
 EMPTY = Word("")

@@ -9,12 +9,14 @@ import re
 
 from checkrein.call import Category
 from checkrein.classify import environment
-from checkrein.classify.commands import delicate, handler, network, operands, options, path, plain, shell_text
+from checkrein.classify.arguments import delicate, network, path, shell_text
+from checkrein.classify.commands import handler, operands, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, UNKNOWN, Word, joined
+from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, UNKNOWN, Word, joined, names_secrets
 
+_OUR_PROCESS = re.compile(r"\b(?:pgrep|pidof|grep|cat|lsof|fuser)\b[^;&\n]*checkrein")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -139,7 +141,7 @@ def find(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
             if option.role != "text" and index < len(words):
                 path(shell, option.role, words[index])
             index += 1
-    return Word(HOLE, OPEN)
+    return Word(HOLE, OPEN, names_secrets(words))
 
 
 def _hunts(shell: Shell, starts: list[Word], tests: list[Word]) -> None:
@@ -296,7 +298,7 @@ def kill(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
     """Ending processes; ours are not to be ended by an agent."""
     if any(w.text in ("-l", "-L", "--list") for w in words) or (words and words[0].text == "-0"):
         return Word(HOLE, OPEN)
-    about_us = any("checkrein" in w.text for w in words)
+    about_us = any("checkrein" in w.text for w in words) or bool(_OUR_PROCESS.search(shell.source))
     shell.find("process", "self" if about_us else "", spec.name, f"`{spec.name}` ends processes")
     return EMPTY
 
@@ -319,7 +321,19 @@ def container_exec(shell: Shell, spec: Spec, words: list[Word], stdin: Word | No
     if spec.name.startswith("kubectl"):
         marks = [i for i, w in enumerate(words) if w.text == "--"]
         rest = words[marks[0] + 1 :] if marks else rest
-    nested = rest and rest[0].text in ("bash", "sh", "zsh", "env", "docker", "sudo", "su", "python", "node")
+    nested = rest and rest[0].text in (
+        "bash",
+        "sh",
+        "zsh",
+        "env",
+        "docker",
+        "sudo",
+        "su",
+        "python",
+        "node",
+        "npm",
+        "make",
+    )
     if not rest or nested or parsed.has("-d", "--detach", "--privileged", "--detach-keys"):
         shell.find("exec", "container", spec.name, "what it does inside the container is not said")
     return shell.argv(rest, stdin) if rest else UNKNOWN

@@ -297,3 +297,16 @@ def test_ac_025_auditing_blocks_file_write(pipeline, project, call):
 def test_reading_is_for_every_phase(pipeline, project):
     for phase in ("planning", "building", "auditing", None, "nonsense"):
         assert pipeline.decide(bash("git status", project), phase=phase).verdict.word == "allow"
+
+
+def test_the_agent_cannot_touch_audit_lines_kept_in_its_project(pipeline, project, user_settings):
+    write = {
+        "tool": "Write",
+        "arguments": {"file_path": "logs/2027-01-15.jsonl", "content": ""},
+        "project": project,
+    }
+    assert pipeline.decide(tool_call(write)).verdict.stage != "floor"
+    user_settings('[audit]\nlog_dir = "logs"')
+    for call in (tool_call(write), bash("rm -r logs", project), bash("echo x >> ./logs/a.jsonl", project)):
+        assert pipeline.decide(call).verdict.stage == "floor"
+    assert pipeline.decide(bash("cat logs/a.jsonl", project)).verdict.word == "allow"

@@ -5,7 +5,8 @@ import json
 import pytest
 from ground import vectors
 
-from checkrein.call import Category
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
 from checkrein.errors import ConfigError, RuleError
 from checkrein.policy.autonomy import decision_for
 from checkrein.policy.replay import replay
@@ -24,6 +25,7 @@ FULL = [row for row in vectors("decision.jsonl") if row["kind"] == "full"]
 CONFIG = [row for row in vectors("decision.jsonl") if row["kind"] == "config"]
 THRESHOLD = [row for row in vectors("decision.jsonl") if row["kind"] == "threshold"]
 CALL = [row for row in vectors("decision.jsonl") if row["kind"] == "call"]
+RISK = vectors("risk.jsonl")
 RULES = vectors("rules.jsonl")[1:]
 
 
@@ -82,6 +84,22 @@ def test_call(row):
         assert answer["decision"] != "blocked"
     else:
         assert answer["decision"] == row["expected"]
+
+
+@pytest.mark.parametrize("row", RISK, ids=ids(RISK))
+def test_risk(row):
+    risk = classify(tool_call({"tool": row["tool"], "arguments": row["input"]}))
+    wanted = Category[row["expected_risk"]]
+    held = {
+        "exact": risk.category == wanted,
+        "at_least": risk.category >= wanted,
+        "at_most": risk.category <= wanted,
+    }
+    assert held[row["risk_match"]]
+    if row["domain_match"] == "exact":
+        assert risk.domains == (row["expected_domain"],)
+    elif row["domain_match"].startswith("not:"):
+        assert not set(row["domain_match"][4:].split("|")) & set(risk.domains)
 
 
 def as_rules(row):

@@ -77,7 +77,8 @@ class Pipeline:
             force = self.policies.of(call.project, call.door, phase)
             if not call.history:
                 call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
-            risk = classify(call, tables=force.tables, resolve=os.path.realpath)
+            own = force.own_folders(call.project)
+            risk = classify(call, tables=force.tables, resolve=os.path.realpath, own=own)
             book = earning.book(self.store, call.project, force.settings)
             now = self.clock()
             scores = book.scores(earning.model_for(force.settings), now)

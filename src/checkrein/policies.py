@@ -9,6 +9,7 @@ import msgspec
 
 from checkrein.classify import Tables
 from checkrein.errors import ConfigError
+from checkrein.ledger.mirror import folder_for
 from checkrein.ledger.redact import Masking, Redactor
 from checkrein.policy import Policy
 from checkrein.policy.load import compile_policy
@@ -35,6 +36,11 @@ class InForce(msgspec.Struct, frozen=True):
     @property
     def settings(self) -> Settings:
         return self.policy.settings
+
+    def own_folders(self, project: str) -> tuple[str, ...]:
+        """Folders that are ours wherever they lie: a project's audit lines are no file of the agent's."""
+        log_dir = self.settings.audit.log_dir
+        return (str(folder_for(project, log_dir, Path())),) if log_dir else ()
 
 
 class Policies:

@@ -33,42 +33,6 @@ def allowed(risk):
     return risk.category is Category.low and risk.complexity <= 0.64 and not GATED & set(risk.domains)
 
 
-@pytest.mark.parametrize("row", rows("risk.jsonl"), ids=lambda row: row["id"])
-def test_risk_vectors(row):
-    risk = judge(row["tool"], row["input"])
-    wanted = Category[row["expected_risk"]]
-    match row["risk_match"]:
-        case "exact":
-            assert risk.category is wanted
-        case "at_least":
-            assert risk.category >= wanted
-        case _:
-            assert risk.category <= wanted
-    if row["domain_match"] == "exact":
-        assert risk.domains == (row["expected_domain"],)
-    elif row["domain_match"].startswith("not:"):
-        assert not set(row["domain_match"][4:].split("|")) & set(risk.domains)
-
-
-@pytest.mark.parametrize(
-    "row", [r for r in rows("decision.jsonl") if r.get("kind") == "call"], ids=lambda row: row["id"]
-)
-def test_decision_vectors_for_calls(row):
-    """The phase tables of the seed, applied to the domains we find."""
-    risk = judge(row["tool"], row["input"])
-    found = set(risk.domains)
-    writes = {"file_write", "file_write_src", "docs_write"}
-    denied = {
-        "planning": {"file_write_src", "shell_exec", "git_remote"},
-        "building": {"git_remote"},
-        "auditing": writes | {"shell_exec", "git_local", "git_remote"},
-    }[row["phase"]]
-    blocked = bool(found & denied) or risk.category is Category.critical
-    assert blocked == (row["expected"] == "blocked")
-    if row["expected"] == "human_required":
-        assert found & {"shell_exec", "git_local"}
-
-
 @pytest.mark.parametrize(
     ("label", "limit"),
     [("deny", 0.01), ("ask", 0.03)],

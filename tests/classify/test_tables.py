@@ -79,7 +79,7 @@ def test_describe_says_what_we_know():
 
 def test_the_example_in_the_documentation_works():
     text = (Path(__file__).parents[2] / "docs" / "risk.md").read_text(encoding="utf-8")
-    example = tomllib.loads(text.partition("```toml\n")[2].partition("```")[0])
+    example = tomllib.loads(text.partition("```toml\n")[2].partition("```")[0])["commands"]
     tables = Tables.load(example)
     assert judge("mytool -v src/a.py --format=json", tables).category is Category.low
     assert judge("mytool .env", tables).category is Category.high

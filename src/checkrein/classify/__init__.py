@@ -61,10 +61,11 @@ def classify(
     tables: Tables | None = None,
     resolve: Callable[[str], str] | None = None,
     home: str | None = None,
+    own: tuple[str, ...] = (),
 ) -> Risk:
-    """What `call` can break: category, domains, effects, complexity, and why."""
+    """What `call` can break; `own` are folders that count as ours besides the usual ones."""
     tables = tables or Tables.load()
-    places = Places(project=call.project, cwd=call.cwd, home=home or _home(), resolve=resolve)
+    places = Places(project=call.project, cwd=call.cwd, home=home or _home(), resolve=resolve, own=own)
     if kind_of(call) == "shell":
         return _shell(call, tables, places)
     judge = Judge(call, places, tables)

@@ -69,7 +69,8 @@ def risk(
     part: Part, *, complexity: float, fallback: str = "file_read", extra: tuple[Finding, ...] = ()
 ) -> Risk:
     """The Risk of everything found in `part`, plus what flows added."""
-    findings = [*part.all(), *extra]
+    # The worst first: what does not fit any more must not be what matters.
+    findings = sorted([*part.all(), *extra], key=lambda finding: -finding.category)
     unique = dict.fromkeys(finding.effect for finding in findings)
     effects = tuple(effect for effect in unique if effect.kind != "note")
     worst = max((finding.category for finding in findings), default=Category.low)

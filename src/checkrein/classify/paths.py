@@ -29,12 +29,21 @@ class Place(NamedTuple):
 class Places:
     """The directories of one call, and what lies where."""
 
-    def __init__(self, *, project: str, cwd: str, home: str, resolve: Callable[[str], str] | None) -> None:
+    def __init__(
+        self,
+        *,
+        project: str,
+        cwd: str,
+        home: str,
+        resolve: Callable[[str], str] | None,
+        own: tuple[str, ...] = (),
+    ) -> None:
         self.anchored = bool(project or cwd)
         self.cwd = cwd or project or ASSUMED_PROJECT
         self.project = (project or self.cwd).rstrip("/") or "/"
         self.home = home.rstrip("/") or "/root"
         self.resolve = resolve
+        self.own = tuple(folder.rstrip("/") + "/" for folder in own)
 
     def absolute(self, text: str, cwd: str | None) -> str:
         if text.startswith("~"):
@@ -136,6 +145,8 @@ class Places:
         return "project"
 
     def _is_self(self, path: str) -> bool:
+        if self.own and f"{path}/".startswith(self.own):
+            return True
         if "checkrein" not in path:
             return False
         name = path.rpartition("/")[2]

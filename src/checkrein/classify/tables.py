@@ -208,7 +208,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 
 def check(name: str, raw: Any) -> None:
     """Refuse an entry that cannot mean anything, saying which key and what to write instead."""
-    at = f"risk.commands.{name}"
+    at = f"commands.{name}"
     if not isinstance(raw, Mapping):
         raise ConfigError(at, raw, "is not a table", "Write `args`, `opts`, `risk` ... under it.")
     for key, value in raw.items():

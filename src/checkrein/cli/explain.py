@@ -93,7 +93,8 @@ def _verdict(call: ToolCall, phase: str, overrides: tuple[str, ...]) -> Verdict:
         scores = earning.book(reader, call.project, force.settings).scores(
             earning.model_for(force.settings), now
         )
-        risk = classify(call, tables=force.tables, resolve=_real)
+        own = force.own_folders(call.project)
+        risk = classify(call, tables=force.tables, resolve=_real, own=own)
         return decide(call, risk, force.policy, scores, now=now, resolve=_real)
 
 

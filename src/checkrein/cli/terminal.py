@@ -71,6 +71,9 @@ def show_verdict(verdict: Verdict, title: str) -> None:
     say(f"{verdict.decision} {dim(f'decided by {by}')}")
     tree(verdict.reasons)
     risk = verdict.risk
+    effects = [" ".join(filter(None, (each.kind, each.scope, each.target))) for each in risk.effects]
+    if effects:
+        say(f"effects: {plain('; '.join(effects[:12]))}" + (" …" if len(effects) > 12 else ""))
     facts = [f"risk {risk.category.name}", f"complexity {risk.complexity:.2f}"]
     facts += [f"trust {score:.2f} in {domain}" for domain, score in verdict.trust.items()]
     if verdict.autonomy is not None:

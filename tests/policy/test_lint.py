@@ -93,3 +93,20 @@ def test_a_rule_called_shadowed_never_decides(first, second):
     ):
         deciding = {match.rule.id for call in CALLS if (match := rules.match(call, NOW))}
         assert "r2" not in deciding
+
+
+@pytest.mark.parametrize(
+    "test,wide",
+    [
+        ({"starts_with": "make "}, True),
+        ({"contains": "make"}, True),
+        ({"matches": "^make"}, True),
+        ({"matches": "^make [a-z]+$"}, False),
+        ({"equals": "make x"}, False),
+    ],
+)
+def test_an_allow_that_says_nothing_about_the_end_of_a_line_is_wide(test, wide):
+    made = rule({"action": "allow", "tool": "Bash", "when": [{"path": "command", **test}]}, id="r1")
+    assert ("wide" in {finding.kind for finding in lint([made], 0.0)}) is wide
+    deny = rule({"action": "deny", "tool": "Bash", "when": [{"path": "command", **test}]}, id="r2")
+    assert lint([deny], 0.0) == []

@@ -177,6 +177,8 @@ def stats(as_json: bool, **given: Any) -> None:
         return
     say(f"{counted.pop('calls')} call(s)")
     for name, values in counted.items():
+        if not values:
+            continue
         say(f"\n{name}")
         for key, number in values.items():
             say(f"  {number:>8}  {plain(key)}")

@@ -44,6 +44,11 @@ class Condition(msgspec.Struct, frozen=True):
     steps: tuple[str | int, ...]
     tests: tuple[tuple[str, Any], ...]
 
+    @property
+    def label(self) -> str:
+        """The condition as a person reads it."""
+        return " and ".join(f"{self.path} {name} {_short(wanted)}" for name, wanted in self.tests)
+
 
 class Context(msgspec.Struct, frozen=True):
     """What path tests need to know of the call."""

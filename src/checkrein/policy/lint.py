@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from checkrein.call import split_name
+from checkrein.policy.conditions import Condition
 from checkrein.policy.patterns import Pattern, pattern
 from checkrein.policy.rules import Rule
 
 _WIDE = 3
+_SHELLS = ("Bash", "PowerShell")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -61,6 +63,9 @@ def _alone(rule: Rule, now: float) -> list[Finding]:
         found.append(
             Finding(rule.id, "wide", "allows far more than one tool; name the tools or add conditions")
         )
+    if rule.action == "allow" and rule.tool in _SHELLS and any(map(_is_open_ended, rule.when)):
+        message = "also allows whatever follows on the line (`make x; rm -rf y`); use equals or matches ^...$"
+        found.append(Finding(rule.id, "wide", message))
     if rule.action != "allow" and rule.when and rule.pattern is not None and _is_wide(rule):
         paths = ", ".join(f"`{condition.path}`" for condition in rule.when)
         message = (
@@ -69,6 +74,14 @@ def _alone(rule: Rule, now: float) -> list[Finding]:
         if not any(name == "exists" for condition in rule.when for name, _ in condition.tests):
             found.append(Finding(rule.id, "wide", message))
     return found
+
+
+def _is_open_ended(condition: Condition) -> bool:
+    """A test on a command line that says nothing about its end."""
+    return condition.path == "command" and any(
+        name in ("starts_with", "contains") or (name == "matches" and not str(wanted).endswith("$"))
+        for name, wanted in condition.tests
+    )
 
 
 def _is_wide(rule: Rule) -> bool:

@@ -54,7 +54,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         """What the rule names, as a person reads it."""
         target = self.tool if self.tool is not None else f"{self.pattern}"
         where = "" if self.server is None else f" on {self.server}"
-        return f"{self.action} {target}{where}"
+        when = " and ".join(condition.label for condition in self.when)
+        return f"{self.action} {target}{where}" + (f" when {when}" if when else "")
 
 
 class Match(msgspec.Struct, frozen=True):

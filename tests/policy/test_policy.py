@@ -114,7 +114,7 @@ def test_a_verdict_says_why():
     raw = {"rules": [{"tool": "Bash", "action": "deny", "reason": "not here", "when": {"n": {"gt": 1}}}]}
     verdict = judged(raw=raw)
     reason = verdict.reasons[0]
-    assert (verdict.rule, reason.text) == ("file#1", "Rule file#1 says deny Bash.")
+    assert (verdict.rule, reason.text) == ("file#1", "Rule file#1 says deny Bash when n gt 1.")
     assert [child.text.split(",")[0] for child in reason.children] == ["not here", "`n` is missing"]
 
 

@@ -1,0 +1,48 @@
+import pytest
+
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
+
+
+def judge(command, **extra):
+    return classify(tool_call({"tool": "Bash", "arguments": {"command": command}, "project": "/p", **extra}))
+
+
+@pytest.mark.parametrize(
+    "command,kind,scope",
+    [
+        ("cat src/a.py", "read", "src"),
+        ("cat .env", "read", "secret"),
+        ("tee out.txt", "write", "project"),
+        ("rm build/x", "delete", "project"),
+        ("rm -rf /", "delete", "everything"),
+        ("curl http://localhost:8000/x", "network", "loopback"),
+        ("curl https://api.example.com", "network", "outside"),
+        ("bash -c 'rm x'", "delete", "project"),
+        ("tee .git/hooks/pre-commit", "write", "vcs-internal"),
+        ("tee conftest.py", "write", "armed"),
+    ],
+)
+def test_an_argument_is_judged_by_the_role_it_plays(command, kind, scope):
+    assert (kind, scope) in {(effect.kind, effect.scope) for effect in judge(command).effects}
+
+
+def test_looking_at_a_name_is_not_reading_what_it_holds():
+    assert judge("ls -la .env").category is Category.low
+    assert judge("test -f .env").category is Category.low
+    assert judge("cat .env").category is Category.high
+
+
+def test_a_path_nobody_can_know_is_never_low_to_read():
+    assert judge('cat "$(cat list.txt)"').category > Category.low
+    assert judge("rm $(cat list.txt)").category >= Category.high
+
+
+def test_what_an_unknown_command_is_given_still_counts():
+    assert judge("frobnicate ~/.ssh/id_rsa").category >= Category.high
+    assert judge("frobnicate --to=/p/checkrein.toml").category is Category.critical
+    assert judge("frobnicate README.md").category is Category.medium
+
+
+def test_a_secret_handed_on_as_text_is_a_secret_read():
+    assert judge('echo "$(cat .env)"').category >= Category.high

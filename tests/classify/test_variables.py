@@ -1,0 +1,54 @@
+import pytest
+
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
+
+
+def judge(command):
+    return classify(tool_call({"tool": "Bash", "arguments": {"command": command}, "project": "/p"}))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "X=rm; $X -rf src",
+        "X=r; Y=m; $X$Y -rf src",
+        "X=r; X+=m; $X -rf src",
+        "A=(rm -rf src); ${A[@]}",
+        "set -- rm -rf src; $@",
+        "export X=rm; $X -rf src",
+        "f() { $1 -rf src; }; f rm",
+        "for X in ls rm; do $X -rf src; done",
+        "if true; then X=rm; else X=ls; fi; $X -rf src",
+    ],
+)
+def test_a_command_kept_in_a_variable_is_no_better_than_the_command(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "X=src; ls $X",
+        "X=a.py; cat src/$X",
+        "for f in a b; do cat $f; done",
+        "N=5; head -n $N README.md",
+        "local X=1; echo $X",
+    ],
+)
+def test_a_variable_whose_value_is_known_costs_nothing(command):
+    assert judge(command).category is Category.low
+
+
+def test_a_variable_of_a_subshell_stays_in_it():
+    assert judge("X=ls; (X=rm); $X README.md").category is Category.low
+    assert judge("X=rm; (X=ls); $X README.md").category >= Category.high
+
+
+def test_printing_every_variable_shows_secrets():
+    for command in ("export", "declare -p", "export -p"):
+        assert judge(command).category > Category.low
+
+
+def test_an_index_that_runs_a_command_is_seen():
+    assert judge("declare -i n='a[$(rm -rf src)]'").category > Category.low

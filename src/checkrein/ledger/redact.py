@@ -17,7 +17,7 @@ from checkrein.errors import ConfigError
 MASK = "[masked]"
 TOO_DEEP = "[masked: too deep]"
 MAX_DEPTH = 64
-_LOOK = 256
+_LOOK = 64  # Enough of a value to tell what it is.
 
 
 class Masking(msgspec.Struct, frozen=True):
@@ -28,16 +28,14 @@ class Masking(msgspec.Struct, frozen=True):
 
 
 # Tokens that give themselves away. A pattern that can fail after a long run starts at a boundary, so that no
-# run is read twice. The hints are what a (lower-case) text must hold for the patterns to be worth trying.
-_SHAPE = re.compile(
-    r"""(?xa)
-      (?<![A-Za-z0-9])(?: (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16,} | SG\.[\w-]{16,}\.[\w-]{16,}
+# run is read twice. The hints are what a (lower-case) text must hold for a pattern to be worth compiling.
+_SHAPE = r"""(?xa)
+      (?<![A-Za-z0-9])(?: (?:AKIA|ASIA)[A-Z0-9]{16,} | SG\.[\w-]{16,}\.[\w-]{16,} | hf_[A-Za-z0-9]{30,}
       | sk-(?:proj|svcacct|admin|ant|or|lf)-[\w-]{16,} | sk-(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{20,}
-      | (?<![_-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]+)* | hf_[A-Za-z0-9]{30,} | npm_[A-Za-z0-9]{36,}
-      | key-[0-9a-f]{32} | dapi[0-9a-f]{32}(?:-\d)? | dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{32,}
-      | hv[sbr]\.[\w-]{20,} | ya29\.[\w-]{20,} | 1//0[\w-]{30,} | r8_[A-Za-z0-9]{37,} | gsk_[A-Za-z0-9]{40,}
-      | xai-[A-Za-z0-9]{40,} | [0-9a-f]{32}-us\d{1,2}\b | EAAA[\w-]{56,} | LTAI[A-Za-z0-9]{20,}
-      | pat[A-Za-z0-9]{14}\.[0-9a-f]{64} | secret_[A-Za-z0-9]{40,} )
+      | (?<![_-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]+)* | npm_[A-Za-z0-9]{36,} | key-[0-9a-f]{32}
+      | dapi[0-9a-f]{32}(?:-\d)? | dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{32,} | hv[sbr]\.[\w-]{20,}
+      | ya29\.[\w-]{20,} | 1//0[\w-]{30,} | r8_[A-Za-z0-9]{37,} | gsk_[A-Za-z0-9]{40,} | xai-[A-Za-z0-9]{40,}
+      | [0-9a-f]{32}-us\d{1,2}\b | pat[A-Za-z0-9]{14}\.[0-9a-f]{64} | [A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,} )
     | gh[pousr]_[A-Za-z0-9]{30,} | github_pat_\w{22,} | gl(?:pat|dt|rt|cbt|ptt|soat)-[\w.-]{16,}
     | xox[a-z](?:\.xox[a-z])?-[\w-]{10,} | xapp-\d-[\w-]{10,} | [sr]k_(?:live|test)_[A-Za-z0-9]{10,}
     | whsec_[\w+/=-]{20,} | AIza[\w-]{30,} | GOCSPX-[\w-]{20,} | pypi-AgE[\w-]{16,} | rubygems_[0-9a-f]{48}
@@ -46,29 +44,24 @@ _SHAPE = re.compile(
     | NRAK-[A-Z0-9]{20,} | PMAK-[0-9a-f-]{50,} | gl(?:sa|c)_[\w+/=]{32,} | ntn_[A-Za-z0-9]{40,}
     | figd_[\w-]{30,} | ATATT3[\w=-]{20,} | HRKU-[\w-]{30,} | pul-[0-9a-f]{40} | sbp_[0-9a-f]{40}
     | sb_secret_[\w-]{20,} | pplx-[A-Za-z0-9]{40,} | tvly-[\w-]{20,} | lsv2_[ps][tk]_[0-9a-f_]{32,}
-    | CFPAT-[\w-]{40,} | sntry[su]_[\w+/=-]{40,} | pscale_(?:tkn|pw|oauth)_[\w.-]{30,}
-    | nfp_[A-Za-z0-9]{36,} | FlyV1\ [\w,+/=]{20,} | dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{40,}
-    | [\w.~-]{3}8Q~[\w.~-]{31,} | [A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,} | (?<!\d)\d{8,10}:AA[\w-]{32,}
-    | \$2[abxy]\$\d\d\$[./\w]{53} | \$(?:[156y]|argon2\w+)\$[^\s:$]+\$(?:[^\s:$]+\$)*[./\w+]{20,}
+    | sntry[su]_[\w+/=-]{40,} | pscale_(?:tkn|pw|oauth)_[\w.-]{30,} | nfp_[A-Za-z0-9]{36,}
+    | [\w.~-]{3}8Q~[\w.~-]{31,} | (?<!\d)\d{8,10}:AA[\w-]{32,} | \$2[abxy]\$\d\d\$[./\w]{53}
+    | \$(?:[156y]|argon2\w+)\$[^\s:$]+\$(?:[^\s:$]+\$){0,4}[./\w+]{20,}
     | (?<=hooks\.slack\.com/services/)[\w/]{20,} | (?<=/api/webhooks/)\d+/[\w-]{20,}"""
-)
 _SHAPE_HINTS = tuple(
-    "akia asia abia acca sg. sk- eyj hf_ npm_ key- dapi dp. hvs. hvb. hvr. ya29. 1//0 r8_ gsk_ xai- :aa -us"
-    " eaaa ltai pat secret_ ghp_ gho_ ghu_ ghs_ ghr_ gldt- glrt- glcbt- glptt- glsoat- xox xapp- k_live_"
-    " k_test_ whsec_ aiza gocspx- pypi-age rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_"
-    " glc_ ntn_ figd_ atatt3 hrku- pul- sbp_ sb_secret_ pplx- tvly- lsv2_ cfpat- sntry pscale_ nfp_ flyv1"
-    " 8q~ dt0c01 .atlasv1. $2 $1$ $5$ $6$ $y$ $argon2 slack.com /webhooks/".split()
+    "akia asia sg. hf_ sk- eyj npm_ key- dapi dp. hvs. hvb. hvr. ya29. 1//0 r8_ gsk_ xai- -us pat .atlasv1."
+    " ghp_ gho_ ghu_ ghs_ ghr_ gldt- glrt- glcbt- glptt- glsoat- xox xapp- k_live_ k_test_ whsec_ aiza gocspx"
+    " pypi-a rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_ glc_ ntn_ figd_ atatt3 hrku- pul-"
+    " sbp_ sb_s pplx- tvly- lsv2_ sntry pscale_ nfp_ 8q~ :aa $2 $1$ $5$ $6$ $y$ $argon2 slack webhook".split()
 )
 # Discord and Twilio have no prefix to look for and are always tried; the first letter keeps that cheap.
-_BARE_SHAPE = re.compile(
-    r"(?a)[MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}|S(?<![\w-].)K[0-9a-f]{32}\b"
-)
-_PEM = re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)((?:(?!-----)[\s\S])*+)")
+_BARE_SHAPE = re.compile(r"""(?xa) S(?<![\w-].)K[0-9a-f]{32}\b
+    | [MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}""")
+_PEM = r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)((?:(?!-----)[\s\S])*+)"
 _PEM_CUT_OFF = re.compile(r"(?:(?:\\+[nr]|[\s\"'+,>|*#])*+[A-Za-z0-9+/=]{16,}+)++")
 
 # Names whose value is a secret, as lower-case words joined by `_` ("X-ApiKey" is read as "x_api_key").
-_NOUN = re.compile(
-    r"""(?x) (?:(?P<before>[a-z0-9]+)_)? (?P<glued>[a-z0-9]*?) (?:
+_NOUN = re.compile(r"""(?x) (?:(?P<before>[a-z0-9]+)_)? (?P<glued>[a-z0-9]*?) (?:
       pass_?(?:word|wd|phrase|code)s? | secrets? | token | (?:access|auth|bearer|id|refresh|session)_?tokens
     | authorization | bearer | cookies? | credentials? | secret_?key_?base | access_?key_?id
     | (?:access|account|admin|anthropic|api|app|auth|azure_?storage|client|crypto|decryption|deploy|encryption
@@ -76,85 +69,70 @@ _NOUN = re.compile(
         |stripe|subscription|supabase|webhook)_?keys?
     | auth(?:orization)?_?code | code_?verifier | (?:seed|recovery)_?phrase | jsessionid | phpsessid
     | docker_?config_?json | (?:ssh|store|key)_?pass | (?<![a-z0-9])(?:pwd|creds?) | (?<=_)(?:pass|pw) )
-    (?: _(?:\d+|value|string|str|text|plain|plaintext|raw|data|literal|binary|base64|encoded|confirm|confirmation
-        |again|prod|production|dev|development|staging|live|sandbox|local|default|backup|old|new) )*$"""
-)
+    (?: _(?:\d+|value|string|str|text|plaintext|raw|data|literal|binary|base64|encoded|confirm|confirmation
+        |again|prod|production|dev|development|staging|live|sandbox|local|default|backup|old|new) )*$""")
 # Names that hold a secret only where the value looks like one.
 _PERHAPS = re.compile(r"(?:^|_)(?:(?:pass|pw)(?:_\d+)?|auth)$")
 _NAME_HINTS = tuple("pass pw secret token auth cookie cred key phrase sess code config".split())
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_A-Za-z0-9]+")
 # `next_page_token` is a cursor, `has_password` a fact, `eos_token` a word of a vocabulary.
-_HARMLESS_BEFORE = frozenset(
-    "page next prev previous continuation cursor pagination paging sync starting max min num total special"
-    " input output change first last eof eos bos pad unk sep cls mask stop start end has is no with without ask prompt require requires required"
-    " use allow skip disable enable show hide print forgot generate design".split()
-)
-_HARMLESS_INSIDE = frozenset(
-    "type title description format name user username email host port path url".split()
-)
+_HARMLESS_BEFORE = re.compile(r"""(?x) page|next|prev|previous|continuation|cursor|pagination|paging|sync|max
+    |min|starting|num|total|special|input|output|change|first|last|eof|eos|bos|pad|unk|sep|cls|mask|stop|start
+    |end|has|is|no|with|without|ask|prompt|require[sd]?|use|allow|skip|disable|enable|show|hide|print|forgot""")
+_HARMLESS_INSIDE = re.compile("type|title|description|format|name|user|username|email|host|port|path|url")
 
 # Values that are no secret, whatever their name: words, references, templates, patterns, paths, addresses.
-_PLAIN = re.compile(
-    r"""(?xsi)
+_PLAIN = re.compile(r"""(?xsi)
       (?:none|null|nil|undefined|true|false|yes|no|on|off|str|strings?|bytes|int|integer|float|number|bool
         |boolean|any|object|text|char|varchar|unknown|never|void|required|optional|missing|invalid|expired
         |empty|unset|disabled|enabled|prompt|stdin|inherit|include|omit|same-origin|read|write|redacted|masked
         |hidden|n/a|todo|tbd|files|sensitive|failed|passed|ok|oauth2?)[?!]? | (?:bearer|basic|token)\ +
-    | \d{1,3} | \#[0-9a-f]{6} | [*•·]+/? | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+ | [\w-]+[_-]here
-    | (?:\$[a-z_]\w*+ | \$\{[^{}\n]*\} | \$?\{\{[^{}\n]*\}\} | [\#$]?\{[\w.()\[\]'":!]*\} | %\w*% | %(?:\(\w+\))?[sdrv]
-        | [:/@.\-\ "'])++
-    | \$[\d@*\#?$!] | [$@]\(.* | `.* | \$env:\w+ | (?:env|file|fd|op|vault|arn|ssm):\S* | [:@][a-z_]+ | \?
-    | (?:id|type|src|source|name)=\S* | (?-i:[A-Z0-9]+_[A-Z0-9_]+=\w\S*) | [\w-]+:(?:latest|\d{1,3})
-    | projects/\S+ | ssh-\w+\ .* | (?:\.[*+]|\[\^|\\[swd]).* | (?:~|\.\.?)/\S* | /(?:Users|Library)/.*
-    | /[a-z_.]{2,12}(?:/[\w.@+-]+)*/? | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json
-        |txt|ya?ml|env|crt|cer|p12|pfx|toml|ini|jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)"""
-)
-_RANDOM = re.compile(r"(?=\S*[A-Za-z])(?=\S*[0-9!@#$%^&*])\S{6}")
+    | \d{1,3} | \#[0-9a-f]{6} | [*•·]+/? | x{3,} | \[masked(?::\ too\ deep)?\] | <[^<>\n]*> | your[_-][\w-]+
+    | (?:\$[a-z_]\w*+ | \$\{[^{}\n]*\} | \$?\{\{[^{}\n]*\}\} | [\#$]?\{[\w.()\[\]'":!]*\} | %\w*%
+        | %(?:\(\w+\))?[sdrv] | [:/@.\-\ "'])++
+    | [\w-]+[_-]here | \$[\d@*\#?$!] | \$\(.*\) | `.*` | \$env:\w+ | (?:env|file|fd|op|vault|arn|ssm):\S*
+    | [:@][a-z_]+ | \? | (?:id|type|src|source|name)=\S* | [\w=,:-]+:latest
+    | projects/\S+ | ssh-\w+\ .* | (?:~|\.\.?)/\S* | /(?:Users|Library)/.* | /(?:tmp|home|root|app|work|src)
+    | /[a-z_.]{2,12}(?:/[\w.@+-]+)+/? | [a-z]:\\\S* | [a-z][a-z0-9+.-]*://\S* | [\w./@~-]+\.(?:pem|key|json
+        |txt|ya?ml|env|crt|cer|p12|pfx|toml|ini|jks|gpg|asc|pub|conf|cfg|enc|log|py|[jt]sx?)""")
+_RANDOM = re.compile(r"(?:(?i:bearer|basic|token)[ \t]+|\\[ ])?(?=\S*[A-Za-z])(?=\S*[0-9!@#$%^&*])\S{6}")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|ssws|aws4-hmac-sha256)[ \t]+(?=\S)")
 _CREDENTIAL = re.compile(r"""[^\s"'`\\,;]++(?:,[ ]*\w+=[^\s"'`\\,]++)*+(?![ \t]+[A-Za-z]+\b[^=])""")
-_COOKIE_PAIR = re.compile(
-    r"(?i)((?:^|;)\s*(?!(?:path|domain|expires|max-age|samesite)=)[^\s;=]+=)(?!\[masked\])[^;=][^;]*"
-)
+_COOKIE_PAIR = re.compile(r"""(?xi) ((?:^|;)\s*+(?!(?:path|domain|expires|max-age|samesite)=)[^\s;=]+=)
+    (?!\[masked\])[^;=][^;]*""")
 
 # A name, what stands between it and its value, and the ways a value may be written.
-_HEAD = re.compile(
-    r"""(?xa) (?<![\w.-]) (?:
+_HEAD = re.compile(r"""(?xa) (?<![\w.-]) (?:
       (?P<flag>--?[A-Za-z][\w.-]*+)
-      (?: (?:[ \t]|\\\n)+ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["'][^-]) )
+      (?: (?:[ \t]|\\\n)++ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["'][^-]) )
     | (?P<name>(?:(?i:access|account|api|auth|encryption|license|private|secret|session)[ ])?[\w.-]++)
       (?P<close>\\{0,7}["'`]?(?:\[\d*\]|\])?) (?P<left>(?:[ ]is)?[ \t]*)
       (?: :[ ]+&?[A-Za-z_][\w.]*+(?:[\[<][\w.,|\ \[\]]{0,60}[\]>])?(?:[ ]\|[ ]\w++)*+[ ](?==[ ][bru]?["']) )?
       (?P<sign>[?+|:]{0,2}=(?![=>~]) | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["']))
-      (?P<right>[ \t]*(?:[|>][+-]?[ \t]*\n[ \t]+)?) )"""
-)
+      (?P<right>[ \t]*(?:[|>][+-]?[ \t]*\n[ \t]+)?) )""")
 _KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,\\][ \t]*|:\d+[:-][ \t]*)\Z""")
 _OPEN = re.compile(r"""(?:[fbruFBRU]{1,2}(?=["'])|[$@&](?=["']))?(\\{0,7})(\"""|'''|["'`])""")
 _GLUED_ON = re.compile(r"""(?:[\w./+=@%-]|\\'|"[^"\s]*"|'[^'\s]*')++""")
-_TEMPLATE = r"\[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[A-Z\d]{3,12}\}"
-_SHELL_WORD = re.compile(
-    rf"""(?xm) (?: {_TEMPLATE} | [^\s"'`;|&<>(){{}}\[\],\\$] | \$(?![({{]) | \\(?![nrt"'`\s]) | \\[ ]
-    | (?!,[\w.-]+=)[(){{}}\[\],](?=[\w!@\#%^*+/=~-]) | [;|&](?=[0-9A-Z!@\#%^*?][^\s=;|&<>]*$) )++"""
-)
-_LINE_WORD = re.compile(
-    rf"""(?x) (?: {_TEMPLATE} | [^\s"'`\\,;(){{}}\[\]$] | \$(?!\{{) | \\(?![nrt"'`\s])
-    | [,;(){{}}\[\]](?=[\w!@\#%^*+/=~&|-]) )++"""
-)
+_TEMPLATE = r"\[masked\] | \$?\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\} | \{[\w.!:]*\}"
+_SHELL_WORD = re.compile(rf"""(?xm) (?: {_TEMPLATE} | [^\s"'`;|&<>(){{}}\[\],\\$] | \$(?![({{])
+    | \\(?![nrt"'`\s]) | \\[ ] | (?!,[\w.-]+=)[(){{}}\[\],](?=[\w!@\#%^*+/=~-])
+    | [;|&](?=[0-9A-Z!@\#%^*?][^\s=;|&<>]*$) )++""")
+_LINE_WORD = re.compile(rf"""(?x) (?: {_TEMPLATE} | [^\s"'`\\,;(){{}}\[\]$] | \$(?!\{{) | \\(?![nrt"'`\s])
+    | [,;(){{}}\[\]](?=[\w!@\#%^*+/=~&|-]) )++""")
+_COOKIE = re.compile(r"[\w.%-]+=\S")
 _REST_OF_LINE = re.compile(r"""(?:[^\n\r"'`\\]|(?<==)"[^"\n]*")++""")
 # What follows the sign is an expression, a type or a sentence, not a literal.
-_CODE = re.compile(
-    r"""(?xm)
+_CODE = re.compile(r"""(?xm)
       (?:await|new|yield|not|typeof|lambda|function|async|if|match|case|class|def|return|func|fn)\b(?=[ \t(])
     | [A-Za-z_$][\w$]*+(?:(?:\?\.|\.|::|->)[\w$]++)*+[!?]?[(\[<](?:["']|[^\n]{0,120}?(?:[)\]>]|[(,%+]$)|$)
     | (?=[\w$]*(?:\?\.|\.|::|->))[A-Za-z_$]*+(?:(?:\?\.|\.|::|->)[A-Za-z_$]++)++[!?]?(?=[\s,;)}\]]|$)
     | [\w$.]++[ \t]+(?:[-+*/%|&?<>=]+|or|and|if|else|in|is|as|instanceof)(?=[ \t])
-    | (?!\{[A-Z\d]{3,12}\}\S)[(\[{<&|] | !\w+[ \t]"""
-)
+    | (?!\{[A-Z\d]{3,12}\}\S)[(\[{<&|] | !\w+[ \t]""")
+_NO_VALUE = (MASK, ".*", ".+", "[^", "\\s", "\\S", "\\w", "\\d")
 _ROOTED = re.compile(r"(?:os|process|self|this|settings|config|env|args|System|std)(?:\.|::)[A-Za-z_]")
 _VARIABLE = re.compile(r"[A-Za-z_$]+(?=[ \t]*[,;)}])")
 _PROSE = re.compile(r"[A-Za-z][A-Za-z'’]*[,.:;]?[ \t]+[A-Za-z(]")
-_ABOUT_A_FLAG = frozenset(
-    "is or and flag options option to for must in not was if when as from via the".split()
-)
+_ABOUT_A_FLAG = re.compile("is|or|and|flags?|options?|to|for|must|in|not|was|if|when|as|from|via|the")
 
 
 def _table(rows: str) -> Iterator[list[str]]:
@@ -165,7 +143,7 @@ def _table(rows: str) -> Iterator[list[str]]:
 
 
 # Programs, what their arguments start with (if it matters), and where the secret stands.
-_PROGRAMS: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
+_PROGRAMS: dict[str, list[tuple[str, str]]] = {}
 for _names, _start, _pattern in _table(r"""
 mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlsh mariadb mariadb-dump mycli ::  :: \s-p{word}
 sshpass ::  :: ^(?:\s+-[ev]\S*)*\s+-p\s*{word}
@@ -175,10 +153,10 @@ redis-cli ::  :: \s-a\s+{word}
 unzip zip sqlcmd bcp mosquitto_pub mosquitto_sub ::  :: \s-P\s*{word}
 7z 7za 7zr 7zz rar unrar ::  :: \s-h?p{word}
 ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ::  :: \s-w\s+{word}
-smbclient rpcclient ::  :: \s(?:-U|--user)[\s=]*["']?[^\s%"']+%(?P<secret>[^\s"']+)
-curl ::  :: \s(?:-u|-U|--user|--proxy-user)[\s=]*(["'])?[^\s:"']+:(?P<secret>(?(1)[^"'\n]+|[^\s"']+))
+smbclient rpcclient ::  :: \s(?:-U|--user)[\s=]*+["']?[^\s%"']+%(?P<secret>[^\s"']+)
+curl ::  :: \s(?:-u|-U|--user|--proxy-user)[\s=]*+(["'])?[^\s:"']+:(?P<secret>(?(1)[^"'\n]+|[^\s"']+))
 curl ::  :: \s-b\s*["']?[^\s=;"']+=(?P<secret>[^"'\n\s;]+(?:;[^"'\n]+)?)
-http https xh ::  :: \s(?:-a|--auth)[\s=]*["']?[^\s:"']+:(?P<secret>[^\s"']+)
+http https xh ::  :: \s(?:-a|--auth)[\s=]*+["']?[^\s:"']+:(?P<secret>[^\s"']+)
 openssl ::  :: (?:\bpass:|\s-k\s+){word}
 openssl :: \s+passwd :: \s-(?:1|5|6|apr1)\s+{word}
 security :: \s+add-\w+-password|\s+unlock :: \s-[wp]\s+{word}
@@ -190,41 +168,41 @@ sqlplus ::  :: \s[\w$]+/(?P<secret>[^\s@/"']+)@
 vault cargo :: \s+(?:operator\s+)?(?:login|unseal) :: \s(?:login|unseal)\s+(?P<secret>(?=\S*\d)[^\s"'=-]{6,})
 """):
     for _name in _names.split():
-        _PROGRAMS.setdefault(_name, []).append((re.compile(_start), re.compile(_pattern)))
-_PROGRAM = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_PROGRAMS, reverse=True))})(?=\s)")
-_COMMAND = re.compile(
-    rf"""{_PROGRAM.pattern}(?:[^\n|;&\\"'()$]|\$(?!\()|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+"""
-)
+        _PROGRAMS.setdefault(_name, []).append((_start, _pattern))
+_PROGRAM = rf"(?<![\w.-])(?:{'|'.join(sorted(_PROGRAMS, reverse=True))})(?=\s)"
+_COMMAND = rf"""{_PROGRAM}(?:[^\n|;&\\"'()$]|\$(?!\()|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+"""
 
 # Secrets that no name announces: what the (lower-case) text must hold, and the place.
-_PLACES = tuple(
-    (tuple(hints.split()), re.compile(pattern))
+_PLACES = [
+    (tuple(hints.split()), pattern)
     for hints, pattern in _table(r"""
 :// :: ://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)
-:// :: (?:sql|gres|redis|mqp|ongodb)[\w+]*://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@
+:// :: (?:sql|gres|redis|mqp|ongodb)[\w+]{0,24}://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@
 :// :: ://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@
-= :: [?&](?:code|key|sid|sig|signature|X-Amz-Signature)=(?P<secret>(?=[^\s&]*\d)[^\s"'`&#<>\\;]{8,})
+= :: [?&](?:code|key|sid|sig|signature|X-Amz-Signature)=(?P<secret>(?=[^\s&?]*\d)[^\s"'`&?#<>\\;]{8,})
 thin: :: thin:[\w$]+/(?P<secret>[^\s@/"']+)@
 :5432: :: :5432:[^\s:]+:[^\s:]+:(?P<secret>[^\s:"']+)
 bearer :: (?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)
-identified :: (?i:identified(?:\s+with\s+\S+)?\s+by(?:\s+password)?)\s+'(?P<secret>[^'\n]+)
+identified :: (?:IDENTIFIED|(?i:user\s+\S+\s+identified))(?i:(?:\s+with\s+\S+)?\s+by(?:\s+password)?)\s+'
+    (?P<secret>[^'\n]+)
+from-literal :: --from-literal[= ]["']?[\w.-]+=(?P<secret>[^\s"']+)
 password :: (?:PASSWORD|(?i:(?:with|encrypted|login|root|(?:role|user)\s+[\w"]+)\s+password))(?:\s+|\s*\(\s*)'
     (?P<secret>[^'\n]+)
-password :: \b(?:login|connect)\s+\S+\s+password\s+(?P<secret>\S+)
-${ :: \$\{\w*(?i:pass|pwd|secret|token|key)\w*:?[-=+](?P<secret>[^${}\n]+)\}
-auth :: (?i:auth)\s*=?\s*\(\s*["'][^"'\n]*["']\s*,\s*["'](?P<secret>[^"'\n]+)
+password :: \b(?:(?:machine\s+\S+|default)\s+login|wifi\s+connect)\s+\S+\s+password\s+(?P<secret>\S+)
+${ :: \$\{(?=\w*(?i:pass|pwd|secret|token|key))\w++:?[-=+](?P<secret>[^${}\n]+)\}
+auth :: (?i:auth)\s*+=?\s*+\(\s*["'][^"'\n]*["']\s*,\s*["'](?P<secret>[^"'\n]+)
 securestring :: ConvertTo-SecureString\s+(?:-String\s+)?{word}
 <<< :: (?:chpasswd|--with-token|--password-stdin|--passphrase-fd\s+\d)[ \t]*<<<[ \t]*{word}
-| :: \b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['"]%s(?:\\n)?['"][ \t]+)?{word}[ \t]*\|[ \t]*
+| :: \b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['"]%s(?:\\n)?['"][ \t]+)?{word}[ \t]*+\|[ \t]*+
     (?:sudo[ \t]+(?:-\w+[ \t]+)*-\w*S|(?:sudo[ \t]+)?(?:chpasswd|passwd)\b
     |[^|;&\n]{0,120}--(?:password-stdin|with-token|passphrase-fd))
 setx setenv set env config :: \b(?:set(?:x|env|[ \t]+-\w+)|ENV|config(?:ure)?(?:[ \t]+(?:set|--\w+))*+)[ \t]+
     (?=\S*[._:])[\w./:-]*?(?i:password|secret|token|api_?key|access_?key|_auth)[\w.]*[ \t]+{word}
 value :: (?i:name\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?[\w.-]*
-    (?:password|passwd|secret|token|api[_-]?key|authorization|cookie)\\{0,3}["']?\s*,?\s*
+    (?:password|passwd|secret|token|api[_-]?key|authorization|cookie)\\{0,3}["']?\s*+,?\s*+
     \\{0,3}["']?value\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?(?:bearer\s+|basic\s+)?)(?P<secret>[^\s"'\\,}]+)
 """)
-)
+]
 _NO_ADDITIONS = Masking()
 
 
@@ -232,17 +210,17 @@ class Redactor:
     """Masks values and text. It holds the user's own names and patterns, and no state."""
 
     def __init__(self, masking: Masking = _NO_ADDITIONS) -> None:
-        self._keys = tuple(_words(key) for key in masking.keys)
+        self._keys = tuple(filter(None, map(_words, masking.keys)))
         self._hints = (*_NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
         always = ("",)
         # The user's patterns come first: they were written for what is really there.
         self._passes: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
             *((always, partial(_apply, _user_pattern(pattern))) for pattern in masking.patterns),
-            (_SHAPE_HINTS, partial(_SHAPE.sub, MASK)),
-            (("private key",), partial(_PEM.sub, _pem)),
-            *((hints, partial(pattern.sub, _place)) for hints, pattern in _PLACES),
+            (_SHAPE_HINTS, partial(re.sub, _SHAPE, MASK)),
+            (("private key",), partial(re.sub, _PEM, _pem)),
+            *((hints, partial(re.sub, pattern, _place)) for hints, pattern in _PLACES),
             (self._hints, self._assignments),
-            (tuple(_PROGRAMS), partial(_COMMAND.sub, _command)),
+            (tuple(_PROGRAMS), partial(re.sub, _COMMAND, _command)),
             (always, partial(_BARE_SHAPE.sub, MASK)),
         )
 
@@ -279,7 +257,7 @@ class Redactor:
             if not isinstance(key, str):
                 copy[key] = self._copy(item, above, depth)
                 continue
-            secret = key if self._is_secret(key) else "" if key.lower() in _HARMLESS_INSIDE else above
+            secret = key if self._is_secret(key) else "" if _HARMLESS_INSIDE.fullmatch(key.lower()) else above
             if not secret and key in ("value", "Value"):
                 # `{"name": "DB_PASSWORD", "value": …}` names its secret next to it.
                 labels = (value.get(label) for label in ("name", "Name", "key", "Key", "header"))
@@ -302,12 +280,14 @@ class Redactor:
         if sign and " " not in name and self._is_secret(name):
             return self.text(f"{name}={_masked(rest, name)}")
         before = words[index - 1] if index else ""
-        if isinstance(before, str) and (before[:1] == "-" or word[:1] == "-"):
-            lead = " ".join(str(each) for each in words[: min(2, index - 1)])
-            line = f"{lead} {before} '{word.replace(chr(39), '_')}'"
+        if isinstance(before, str) and "-" in (before[:1], word[:1]):
+            lead = (each for each in words[: min(3, max(index - 1, 0))] if isinstance(each, str))
+            start = " ".join([*lead, before, ""])
+            quote = "'" if re.search(r"[\s\"'`|;&<>()$]", word) else ""
+            line = start + quote + word.replace("'", "_") + quote
             masked = self.text(line)
-            if masked != line:
-                return masked.rpartition(" '")[2].removesuffix("'")
+            if masked != line and masked.startswith(start):
+                return masked.removeprefix(start).strip("'")
         return self.text(word)
 
     def _is_secret(self, name: str) -> bool:
@@ -321,7 +301,7 @@ class Redactor:
         found = _NOUN.search(words)
         if found is None:
             return 1 if _PERHAPS.search(words) else 0
-        return 0 if (found["glued"] or found["before"]) in _HARMLESS_BEFORE else 2
+        return 0 if _HARMLESS_BEFORE.fullmatch(found["glued"] or found["before"] or "") else 2
 
     def _assignments(self, text: str) -> str:
         pieces: list[str] = []
@@ -330,17 +310,15 @@ class Redactor:
             at = head.end()
             words = _words(head["flag"] or head["name"])
             strength = self._strength(words)
-            span = _span(head, words, strength) if strength else None
-            if span is None:
-                continue
-            value = text[slice(*span)]
-            masked = _masked(value, words)
-            if masked != value:
-                pieces += (text[kept : span[0]], masked)
-                kept = span[1]
-            # A reference may hold secrets further in (`$(curl -H …)`): reading goes on inside it.
-            if masked != value or MASK in value:
-                at = span[1]
+            if strength and (span := _span(head, words, strength)):
+                value = text[slice(*span)]
+                masked = _masked(value, words)
+                if masked != value:
+                    pieces += (text[kept : span[0]], masked)
+                    kept = span[1]
+                # A reference may hold secrets further in (`$(curl -H …)`): reading goes on inside it.
+                if masked != value or MASK in value:
+                    at = span[1]
         return "".join([*pieces, text[kept:]])
 
 
@@ -374,22 +352,21 @@ def _is_key(head: re.Match[str]) -> bool:
     return _KEY_POSITION.search(head.string[max(0, head.start() - 40) : head.start()]) is not None
 
 
-def _looks_random(text: str, span: tuple[int, int]) -> bool:
-    return _RANDOM.search(text, span[0], min(span[1], span[0] + _LOOK)) is not None
-
-
 def _span(head: re.Match[str], words: str, strength: int) -> tuple[int, int] | None:
     """Where the value after this name begins and ends; None when what stands there is no secret."""
     text, at, sign = head.string, head.end(), head["sign"] or " "
-    if (sign == "," and text[head.start() - 2 : head.start() - 1] != "(") or (sign == ":" == _before(head)):
+    if sign == _before(head) == ":" or (sign == ">" and _before(head) != "<"):
+        return None
+    if sign == "," and text[head.start() - 2 : head.start() - 1] != "(":
         return None
     sure = sign not in ("==", "===", "!=", "!==", ",") and (sign != ":" or _is_key(head))
     if opening := _OPEN.match(text, at):
         span = _quoted(head, opening, sign)
         sure = sure and (strength == 2 or "pass" in words)
-        return span if span and (sure or _looks_random(text, span)) else None
+        return span if span and (sure or _RANDOM.match(text, *span)) else None
     sure = sure and strength == 2 and (sign != ":" or bool(head["right"] or head["close"]))
-    return _bare(head, words, at, sign, sure)
+    word = _bare(head, words, at, sign, sure)
+    return word.span() if word else None
 
 
 def _quoted(head: re.Match[str], opening: re.Match[str], sign: str) -> tuple[int, int] | None:
@@ -397,7 +374,11 @@ def _quoted(head: re.Match[str], opening: re.Match[str], sign: str) -> tuple[int
     shell = sign == "=" and not head["left"] and not head["right"]
     if (quote == "`" and shell) or _closes(head, opening):
         return None
-    body = r"[^\n]*?(?<!\\)" + re.escape(slashes) if slashes else rf"(?:[^\\\n{quote[0]}]|\\.)*+"
+    body = rf"(?:[^\\\n{quote[0]}]|\\.)*+"
+    if slashes:
+        body = r"[^\n]*?(?<!\\)" + re.escape(slashes)
+    elif quote == "'" and (head["flag"] or head["name"].upper() == head["name"]):
+        body = r"[^'\n]*+"  # In a shell's single quotes a backslash is only a backslash.
     closing = re.compile(body + quote).match(text, start)
     if closing is None:
         word = _LINE_WORD.match(text, start)
@@ -414,39 +395,27 @@ def _closes(head: re.Match[str], opening: re.Match[str]) -> bool:
     """Whether the quote ends the text its name stands in (`grep "TOKEN=" .env`) and opens no value."""
     text, at = head.string, head.start()
     following = text[opening.end() : opening.end() + 1]
-    if following.isalnum() or (following and following in "_/!@#%^*(<{[~-$"):
-        return False
     quote = opening[1] + opening[2]
+    if following.isalnum() or (following and following in "_/!@#%^*(<{[~-$") or head["close"] == quote:
+        return False
     line = text[max(text.rfind("\n", max(0, at - 400), at) + 1, at - 400, 0) : at]
     return (line.count(quote) - line.count("\\" + quote)) % 2 == 1
 
 
-def _bare(head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> tuple[int, int] | None:
+def _bare(head: re.Match[str], words: str, at: int, sign: str, sure: bool) -> re.Match[str] | None:
     text, colon = head.string, sign == ":"
-    if (
-        sign in ("=>", "+=")
-        or head["close"] == "]"
-        or (sign == ">" and _before(head) != "<")
-        or text.startswith(MASK, at)
-    ):
+    if sign in ("=>", "+=") or head["close"] == "]" or text.startswith(_NO_VALUE, at):
         return None
     if "authorization" in words and (scheme := _SCHEME.match(text, at)):
-        credential = _CREDENTIAL.match(text, scheme.end())
-        return credential.span() if credential else None
-    if (
-        colon
-        and sure
-        and ("phrase" in words or ("cookie" in words and re.compile(r"[\w.%-]+=\S").match(text, at)))
-    ):
-        line = _REST_OF_LINE.match(text, at)
-        return line.span() if line else None
+        return _CREDENTIAL.match(text, scheme.end())
+    if colon and sure and ("phrase" in words or ("cookie" in words and _COOKIE.match(text, at))):
+        return _REST_OF_LINE.match(text, at)
     pattern = _LINE_WORD if colon and head["right"] else _SHELL_WORD
     # INVARIANT: what is read and then left alone is bounded, or repeated names would cost quadratic time.
     word = pattern.match(text, at, at + _LOOK)
-    if word is None or not (sure or _looks_random(text, word.span())) or _is_code(head, words, word, sign):
+    if word is None or _is_code(head, words, word, sign) or not (sure or _RANDOM.match(text, *word.span())):
         return None
-    whole = pattern.match(text, at) if word.end() == at + _LOOK else word
-    return whole.span() if whole else None
+    return pattern.match(text, at) if word.end() == at + _LOOK else word
 
 
 def _is_code(head: re.Match[str], words: str, word: re.Match[str], sign: str) -> bool:
@@ -454,21 +423,25 @@ def _is_code(head: re.Match[str], words: str, word: re.Match[str], sign: str) ->
     text, at, name = head.string, word.start(), head["flag"] or head["name"]
     if name.startswith("-"):
         metavar = word[0].isupper() and _NOUN.search(_words(word[0])) is not None
-        return bool(head["flag"]) and (metavar or word[0] in _ABOUT_A_FLAG)
+        return bool(head["flag"]) and (metavar or _ABOUT_A_FLAG.fullmatch(word[0]) is not None)
     tight = sign != ":" and not head["left"] and not head["right"]
-    if tight and name.upper() == name:
+    variable, like_env = _VARIABLE.match(text, at) is not None, name.upper() == name
+    if tight and like_env:
         return _ROOTED.match(text, at) is not None
     if tight and _before(head) in ("'", '"', "&", "?", "<"):
         return False
     if _CODE.match(text, at) or (not tight and _PROSE.match(text, at)):
         return True
-    spelled = _words(word[0])
-    if not tight and name.startswith(("self.", "this.")) and word[0].isidentifier():
-        return True
-    noun = word[0].replace("_", "").replace(".", "").isalnum() and _NOUN.search(spelled) is not None
-    if _VARIABLE.match(text, at):
-        return not tight or noun
-    return noun and ("_" in spelled or (sign != ":" and not tight and words.endswith(spelled)))
+    spelled, noun = _words(word[0]), words.rpartition("_")[2]
+    if not word[0].replace("_", "").isalpha():
+        return False
+    if tight:
+        return variable and _NOUN.search(spelled) is not None
+    if variable or name.startswith(("self.", "this.")):
+        return not like_env
+    if sign == ":":  # `token: accessToken` names a variable, `password: my_password` does not.
+        return spelled.endswith(f"_{noun}") and "_" not in word[0]
+    return f"_{spelled}".endswith(f"_{noun}")
 
 
 def _pem(found: re.Match[str]) -> str:
@@ -483,11 +456,11 @@ def _pem(found: re.Match[str]) -> str:
 def _command(found: re.Match[str]) -> str:
     """A command's secrets by the rules of each program in it, as in `docker exec db mysql -p…`."""
     command = found[0]
-    for name in reversed(list(_PROGRAM.finditer(command))[:8]):
+    for name in reversed(list(re.finditer(_PROGRAM, command))[:4]):
         arguments = command[name.end() :]
         for start, pattern in _PROGRAMS[name[0]]:
-            if start.match(arguments):
-                arguments = pattern.sub(_place, arguments)
+            if re.match(start, arguments):
+                arguments = re.sub(pattern, _place, arguments)
         command = command[: name.end()] + arguments
     return command
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
 from checkrein.classify.expand import SECRET_NAME, Expander, ansi, environment
 from checkrein.classify.shell import parser
 from checkrein.classify.words import DYNAMIC, GLOB, HOLE, LITERAL, OPEN, SECRET, UNKNOWN, Word
@@ -133,3 +135,13 @@ def test_secret_names_are_whole_words():
     assert not any(
         map(SECRET_NAME.search, ("TOKENS_PER_SECOND_MAX", "KEYBOARD", "PATH", "MONKEY", "SECRETARY"))
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo ${x#$(rm x)}", "echo ${x^^$(rm x)}", "cat <<E\n`rm -rf x`\nE", 'a=(.env x); cat "${a[@]}"']
+    + ['f() { cat "$@"; }; f .env a', 'set -- .env a; cat "$@"', "cat .e${x}nv", "cat ~/.s${u}sh/id_rs${u}a"],
+)
+def test_what_bash_would_expand_is_expanded(command):
+    risk = classify(tool_call({"tool": "Bash", "arguments": {"command": command}, "project": "/p"}))
+    assert risk.category >= Category.high

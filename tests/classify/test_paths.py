@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
 from checkrein.classify.paths import Places, worse
 from checkrein.classify.words import GLOB, HOLE, LITERAL, OPEN, Word
 
@@ -148,3 +150,30 @@ def test_a_directory_change_moves_relative_paths():
     places = Places(project=PROJECT, cwd=PROJECT, home=HOME, resolve=None)
     assert places.place(Word("id_rsa"), f"{HOME}/.ssh").scope == "secret"
     assert places.place(Word("x"), "/etc").scope == "system"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/fd/../cwd/.env",
+        "/proc/self/root/etc/shadow",
+        "/proc/1/task/1/environ",
+        "/proc/self/fd/../cwd/x",
+        ".ENV",
+    ]
+    + [
+        "~/.AWS/Credentials",
+        "~/.m2/settings.xml",
+        "~/.config/sops/age/keys.txt",
+        "AuthKey_1.p8",
+        ".dev.vars",
+    ],
+)
+def test_secrets_are_found_in_any_case_and_through_any_process(path):
+    read = {"tool": "Read", "arguments": {"file_path": path}, "project": "/p"}
+    assert classify(tool_call(read)).category >= Category.high
+
+
+def test_an_open_name_below_src_lies_in_src():
+    call = {"tool": "Bash", "arguments": {"command": "echo x > src/$F.py"}, "project": "/p"}
+    assert classify(tool_call(call)).domains == ("file_write_src",)

@@ -52,3 +52,42 @@ def test_printing_every_variable_shows_secrets():
 
 def test_an_index_that_runs_a_command_is_seen():
     assert judge("declare -i n='a[$(rm -rf src)]'").category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf -v PATH '%s' /tmp/evil; ls",
+        "read -r PATH <<< /tmp/evil; ls",
+        "for PATH in /tmp/evil; do ls; done",
+        "unset PATH; : ${PATH:=/tmp/evil}; ls",
+        "declare -n ref=PATH; ref=/tmp/evil; ls",
+        "BASH_CMDS[ls]=/tmp/evil; ls",
+        "declare -A BASH_ALIASES=([ls]='rm -rf x'); ls",
+        "x='a[$(rm x)]'; echo $((x))",
+        "x='a[$(rm x)]'; [[ x -eq 1 ]]",
+    ],
+)
+def test_whoever_sets_a_variable_assigns_it(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'while IFS= read -r line; do echo "$line"; done < list.txt',
+        'while IFS=, read -r a b; do echo "$a"; done < data.csv',
+        '[ -n "$(git status --porcelain)" ] && echo dirty',
+        '[[ "$(git branch --show-current)" == main ]] && echo on main',
+        'if [ "$(ls | wc -l)" -gt 3 ]; then echo many; fi',
+    ],
+)
+def test_everyday_scripting_stays_low(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command", ["echo ${!n}", "declare -p GITHUB_TOKEN", "echo $STRIPE_KEY", "cat <<< $DB_PASS"]
+)
+def test_a_secret_variable_by_any_road_is_a_secret(command):
+    assert judge(command).category >= Category.high

@@ -47,7 +47,8 @@ _PARAMETER = re.compile(r"\$\{([!#]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]]*\])?(.
 _BACKTICK = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.S)
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|APIKEY|PRIVATE_KEY|API_KEY|ACCESS_KEY"
-    r"|SECRET_KEY|AUTH_KEY|PAT)(?:$|_)|(?:PASSWORD|TOKEN|SECRET|APIKEY|API_KEY)$",
+    r"|SECRET_KEY|AUTH_KEY|PAT|WEBHOOK|DSN|CONNECTION_STRING|DATABASE_URL|REDIS_URL|MONGO_URL|MONGODB_URI)(?:$|_)"
+    r"|(?:PASSWORD|TOKEN|SECRET|APIKEY|API_KEY)$|_(?:KEY|PASS|PWD|PW|CREDS?)$",
     re.IGNORECASE,
 )
 _DEFAULTS = (":-", "-", ":=", "=", ":+", "+", ":?", "?")
@@ -66,12 +67,12 @@ class Piece:
         self.quoted = False
         self.split = False
 
-    def add(self, word: Word, quoted: bool) -> None:
-        """A value somebody else computed, placed into this word."""
+    def add(self, word: Word, quoted: bool, *, several: bool = False) -> None:
+        """A value somebody else computed, placed into this word; `several` values stay apart in quotes."""
         self.kind = max(self.kind, word.kind if word.kind != GLOB or not quoted else LITERAL)
         self.taint |= word.taint
         text = word.text
-        if quoted:
+        if quoted and not several:
             self.text.append(shield(text))
             return
         if HOLE in text:
@@ -179,6 +180,10 @@ class Expander:
             text = _ESCAPE.sub(lambda m: "" if m.group(1) == "\n" else shield(m.group(1)), text)
         piece.text.append(text)
 
+    def backticks(self, text: str) -> bool:
+        """Run the substitutions in text the grammar does not look into, such as here-documents."""
+        return self._backticks(text, Piece())
+
     def _backticks(self, text: str, piece: Piece) -> bool:
         """Command substitutions the grammar left as plain text."""
         found = _BACKTICK.findall(text)
@@ -223,7 +228,8 @@ class Expander:
         piece.text.append(shield(text))
 
     def _variable(self, node: Node, piece: Piece, quoted: bool) -> None:
-        piece.add(self.lookup(text_of(node)[1:]), quoted)
+        name = text_of(node)[1:]
+        piece.add(self.lookup(name), quoted, several=name == "@")
 
     def _parameter(self, node: Node, piece: Piece, quoted: bool) -> None:
         text = text_of(node)
@@ -239,7 +245,13 @@ class Expander:
         sign, name, subscript, operator = match.groups()
         if subscript or not operator.startswith(_DEFAULTS):
             self.inside(node)
-        piece.add(self._value(sign, name, operator, node), quoted)
+        if "$(" in operator and not operator.startswith(_DEFAULTS):
+            # The grammar keeps a pattern as plain text; bash expands it.
+            self.run_text('echo "' + operator.replace('"', "") + '"')
+        value = self._value(sign, name, operator, node)
+        if sign == "!" and not subscript and not operator:
+            value = Word(HOLE, DYNAMIC, SECRET)  # whichever variable that names
+        piece.add(value, quoted, several=(subscript or "") in ("[@]", "[*]") and not operator)
 
     def _value(self, sign: str, name: str, operator: str, node: Node) -> Word:
         value = self.lookup(name)

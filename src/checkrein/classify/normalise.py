@@ -39,5 +39,9 @@ def normalise(text: str) -> tuple[str, list[str]]:
     if "\\\n" in text:
         if _JOINED_WORD.search(text):
             problems.append("a word is broken over two lines")
-        text = _LINE_JOIN.sub(r"\1", text) if "'" not in text else text
+        if "#" in text or "<<" in text:
+            # INVARIANT: a comment or a quoted here-document ends with its line, backslash or not.
+            problems.append("a line is continued beside a comment or a here-document")
+        elif "'" not in text:
+            text = _LINE_JOIN.sub(r"\1", text)
     return text, problems

@@ -62,17 +62,23 @@ class Places:
         known = word.known
         if HOLE not in word.text:
             return self._literal(word.text, cwd)
+        # An unset variable is nothing: `.e${x}nv` may well be `.env`.
+        bare = self._literal(word.text.replace(HOLE, ""), cwd)
+        if known and bare.scope in ("secret", "self", "agent-hooks"):
+            return Place(bare.scope, word.shown)
         tail = word.text.rpartition(HOLE)[2]
         if tail and _SECRET_TAIL.search(tail):
             return Place("secret", word.shown)
         if not known:
             return Place("unknown", word.shown)
-        place = self._literal(known, cwd)
+        # Below a known folder the name is open: `src/$F.py` lies in src.
+        place = self._literal(f"{known}x" if known.endswith("/") else known, cwd)
         return Place(place.scope, word.shown)
 
     def _literal(self, text: str, cwd: str | None) -> Place:
         path = self.absolute(text[:4096].replace("\0", ""), cwd)
-        scope = self.scope(path)
+        # `/dev/fd/..` and `/proc/self/fd/..` are not where they seem: links lead through processes.
+        scope = "secret" if _THROUGH_PROCESS.search(text) else self.scope(path)
         if self.resolve is not None and scope not in ("null", "device"):
             real = self.resolve(path)
             if real != path:
@@ -155,6 +161,7 @@ class Places:
         return bool(_SELF.search(f"{path}/"))
 
 
+_THROUGH_PROCESS = re.compile(r"/dev/fd/.*\.\.|/proc/.*(?:\.\.|/(?:root|cwd|environ|mem|fd)(?:/|$))")
 _TERMINAL = re.compile(r"/dev/(null|zero|random|urandom|tty|stdin|stdout|stderr|full|ptmx|pts/\d+|fd/\d+)$")
 _OTHER_HOME = re.compile(r"/(?:home|Users)/[^/]+/|/root/")
 _TEMPORARY = re.compile(r"/(?:tmp|var/tmp|private/tmp|private/var/folders|var/folders)(?:/|$)")
@@ -227,7 +234,7 @@ def _rules() -> dict[str, Any]:
     secret = rows["secret"]
     return {
         "exact": {path: scope for scope, paths in rows["exact"].items() for path in paths},
-        "secret": re.compile(f"{last(secret['names'])}|{anywhere(secret['directories'])}"),
+        "secret": re.compile(f"{last(secret['names'])}|{anywhere(secret['directories'])}", re.IGNORECASE),
         "public": re.compile("|".join(f"^{_component(p)}$" for p in secret["public"])),
         "examples": tuple(secret["examples"]),
         "secret_dirs": tuple(secret["home"]),

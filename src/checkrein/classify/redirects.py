@@ -80,6 +80,8 @@ class Redirects:
             if node.type == "herestring_redirect":
                 named = [child for child in node.children if child.is_named]
                 stdin = self.expander.word(named[-1]) if named else EMPTY
+                if stdin.taint & SECRET:
+                    self.find("read", "secret", "environment", "it is fed a secret variable")
             elif node.type == "heredoc_redirect":
                 stdin = self._heredoc(node)
                 stdin = self.inputs([c for c in node.children if c.type == "file_redirect"], stdin)
@@ -103,6 +105,7 @@ class Redirects:
                     kind, taint = max(kind, word.kind), taint | word.taint
         if "`" in text:
             self.expander.inside(body)
+            self.expander.backticks(text)
             kind = DYNAMIC
         return Word(text if kind == LITERAL else f"{text}{HOLE}", kind, taint)
 
@@ -113,7 +116,7 @@ class Redirects:
             return Word(HOLE, DYNAMIC)
         if _operator(node) == "<>":
             self._write(word)
-        if word.text.startswith("/dev/fd/"):
+        if word.text.startswith("/dev/fd/") and ".." not in word.text:
             return Word(HOLE, DYNAMIC, word.taint)
         if self._socket(word):
             return Word(HOLE, DYNAMIC, NETWORK)
@@ -138,7 +141,7 @@ class Redirects:
                 word = self._target(node)
                 if word is None or word.text.isdigit() or word.text in ("-", ""):
                     continue
-                if word.text.startswith("/dev/fd/"):
+                if word.text.startswith("/dev/fd/") and ".." not in word.text:
                     continue
                 if _operator(node) == ">&" and word.kind == OPEN and not word.known:
                     self.find(

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from checkrein.call import Category, Effect
-from checkrein.classify import domains, environment
+from checkrein.classify import domains
 from checkrein.classify.expand import Expander, text_of
 from checkrein.classify.findings import Finding, Part
 from checkrein.classify.normalise import MAX_LENGTH, normalise
@@ -121,6 +121,8 @@ class Shell(Redirects, Variables):
         if root.has_error:
             # INVARIANT: a line we cannot parse is never low
             self.unclear("part of it is not shell syntax we understand")
+            if "/dev/tcp/" in source or "/dev/udp/" in source:
+                self.find("network", "outside", "/dev/tcp", "it may open a connection")
         output = self.statement(root, stdin)
         for name, body in list(self.functions.items()):
             if body is not None and name not in self.called:
@@ -251,7 +253,7 @@ class Shell(Redirects, Variables):
             return UNKNOWN
         outputs = []
         for value in _distinct(values, self.positional):
-            self.variables[name] = value
+            self.set_variable(name, value)
             before = dict(self.variables)
             outputs.append(self.sequence(body, stdin))
             if self._forget_changed(before):
@@ -316,8 +318,9 @@ class Shell(Redirects, Variables):
                 elif not child.is_named and kind not in ("(", ")"):
                     words.append(Word(text_of(child)))
             stdin = self.inputs(redirects, stdin)
-            for name, value in assigned:
-                environment.judge(self, name, value, exported=bool(words))
+            # `IFS= read -r line` changes how this one line is split, nothing else.
+            for name, value in assigned if not words or words[0].text != "read" else ():
+                self._judge(name, value, exported=bool(words))
             if words and words[0].text in _REEXPANDING:
                 self.hidden_index(node)
             if not words:

@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from checkrein.classify import environment
+from checkrein.classify.expand import SECRET_NAME, text_of
 from checkrein.classify.expand import environment as environment_word
-from checkrein.classify.expand import text_of
 from checkrein.classify.words import EMPTY, HOLE, LITERAL, OPEN, UNKNOWN, Word
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from checkrein.classify.expand import Expander
     from checkrein.classify.paths import Places
 
-_HIDDEN_INDEX = re.compile(r"\[[^\]]*(?:\$\(|`)")
+_HIDDEN_INDEX = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 """Arithmetic and array names are expanded again, even out of single quotes: `declare -i n='a[$(cmd)]'`."""
+_REWIRES = frozenset(("BASH_CMDS", "BASH_ALIASES"))
 
 
 class Variables:
@@ -63,7 +64,16 @@ class Variables:
         return self.positional[index] if index < len(self.positional) else Word("", OPEN)
 
     def set_variable(self, name: str, value: Word) -> None:
+        """A variable gets a value, by whatever builtin: `read PATH` is an assignment too."""
+        self._judge(name, value, exported=name in self.exported)
         self.variables[name] = value
+
+    def _judge(self, name: str, value: Word, *, exported: bool) -> None:
+        environment.judge(self, name, value, exported=exported)
+        if name in _REWIRES:
+            self.find("exec", "hijack", name, f"{name} makes a command name mean something else")
+        if _HIDDEN_INDEX.search(value.text):
+            self.find("exec", "shell", name, f"the value of {name} is run wherever it is taken for a number")
 
     def _assignment(self, node: Node) -> tuple[str, Word]:
         target = node.child_by_field_name("name")
@@ -85,9 +95,7 @@ class Variables:
         return name, value
 
     def assign(self, node: Node) -> None:
-        name, value = self._assignment(node)
-        environment.judge(self, name, value, exported=name in self.exported)
-        self.variables[name] = value
+        self.set_variable(*self._assignment(node))
 
     def assignments(self, node: Node, _stdin: Word | None) -> Word:
         if node.type == "variable_assignment":
@@ -108,12 +116,15 @@ class Variables:
             ]
             exported = keyword == "export" or any("x" in option for option in options)
             named = False
+            flags = set("".join(options)) - {"-"}
+            if "n" in flags:
+                self.find("exec", "unknown", keyword, "it makes one variable stand for another")
             # Every word of a declaration is expanded before the first variable changes.
             values = [self._assignment(c) for c in node.children[1:] if c.type == "variable_assignment"]
             for name, value in values:
                 named = True
                 self._make_local(keyword, name)
-                environment.judge(self, name, value, exported=exported or name in self.exported)
+                self._judge(name, value, exported=exported or name in self.exported)
                 self.variables[name] = UNKNOWN if set("".join(options)) & set("luni") else value
                 if exported:
                     self.exported.add(name)
@@ -125,7 +136,9 @@ class Variables:
                     name = text_of(child)
                     if exported:
                         self.exported.add(name)
-                        environment.judge(self, name, self.lookup(name), exported=True)
+                        self._judge(name, self.lookup(name), exported=True)
+                    if "p" in flags and SECRET_NAME.search(name):
+                        self.find("secret", "environment", name, f"it prints {name}")
                 elif child.is_named and child.type != "word":
                     named = True
                     self.expander.words(child)

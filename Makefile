@@ -41,7 +41,7 @@ check: $(READY)
 	@$(BIN)/lint-imports
 
 corpus: $(READY)
-	@CHECKREIN_DATA="$${CHECKREIN_DATA:-$(wildcard ../shared/data)}" $(BIN)/python -m bench.risk $(CORPUS_ARGS)
+	@$(BIN)/python -m bench.risk $(CORPUS_ARGS)
 
 bench: $(READY)
 	@$(BIN)/python -m bench

@@ -8,10 +8,15 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import deciding, looking_up, recording
+from bench import deciding, looking_up, recording, risk
 
 TARGET = Path(__file__).parent.parent / "docs" / "performance.md"
-SECTIONS = {"deciding": deciding.section, "recording": recording.section, "looking_up": looking_up.section}
+SECTIONS = {
+    "risk": risk.section,
+    "deciding": deciding.section,
+    "recording": recording.section,
+    "looking_up": looking_up.section,
+}
 OPENING = """# Performance
 
 Written by `make bench`; do not edit. Trust the ratios: each figure stands beside its floor from the same

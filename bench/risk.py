@@ -9,11 +9,12 @@ import argparse
 import hashlib
 import json
 import os
-import statistics
 import time
 from collections import defaultdict
 from pathlib import Path
 
+from bench.measure import micro, timed
+from bench.measure import table as markdown
 from checkrein.call import Category, Risk, ToolCall
 from checkrein.classify import Tables, classify
 from checkrein.classify.shell import parser
@@ -33,6 +34,18 @@ GOALS = {
     "sessions: risky, allowed": 4.0,
     "sessions: routine, judged critical": 1.0,
 }
+EVERYDAY = [
+    "ls -la",
+    "git status --short && npm test",
+    "grep -rn 'def main' src | head -20",
+    "rm -rf build dist",
+    "cat package.json | jq .scripts",
+    "cd app && pytest -q tests/test_a.py",
+    "git commit -m 'fix: rounding' && git push",
+    "curl -s https://api.example.com/v1/items | jq '.[0]'",
+    'for f in src/*.py; do wc -l "$f"; done',
+    "python -c 'import sys; print(sys.version)'",
+]
 SCARY = (
     "rm ",
     "curl",
@@ -127,38 +140,52 @@ def table(found: list[tuple[str, str, bool, Risk]], *, misses: bool) -> None:
                 print("  " + "\n  ".join(reason.text[:160] for reason in risk.reasons[:4]))
 
 
-def speed(commands: list[str]) -> None:
+def loading() -> str:
+    """How long the tables take, and how much they know."""
     packaged.cache_clear()
     start = time.perf_counter()
     Tables.load()
     loaded = time.perf_counter() - start
+    names = {key.split()[0] for key in packaged().commands}
+    return f"The tables ({len(names):,} commands) load in {loaded * 1e3:.0f} ms (goal ≤ 80 ms)."
+
+
+def speed(commands: list[str]) -> list[list[str]]:
+    """Rows of p50, p99 and worst for a bare parse and for the whole judgement, in one run."""
     grammar = parser()
     for command in commands:
         judge(command)
-    bare, full = [], []
-    for command in commands:
-        source = command.encode()
-        start = time.perf_counter()
-        grammar.parse(source)
-        middle = time.perf_counter()
-        judge(command)
-        full.append(time.perf_counter() - middle)
-        bare.append(middle - start)
-    print(f"\n{len(commands):,} commands, one run      p50        p99        max")
-    for name, times in (("bare tree-sitter parse", bare), ("classify", full)):
-        times.sort()
-        p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
-        print(f"{name:26}{p50 * 1e6:8.0f} µs{p99 * 1e3:8.2f} ms{times[-1] * 1e3:8.2f} ms")
-    names = {key.split()[0] for key in packaged().commands}
-    print(f"tables loaded in {loaded * 1e3:.0f} ms, {len(names):,} commands")
+    rows = []
+    for name, work, goal in (
+        ("bare tree-sitter parse", lambda command: grammar.parse(command.encode()), ""),
+        ("classify", judge, "p50 ≤ 150 µs, p99 ≤ 3 ms"),
+    ):
+        taken = timed(work, commands)
+        rows.append([name, micro(taken.p50), micro(taken.p99), goal])
     caps = {
         "2,000 commands joined by `;`": "; ".join(["ls"] * 2000),
-        "a line of 1 MB": "echo " + "a" * 1_000_000,
+        "a line of 1 MB": f"echo {'a' * 1_000_000}",
     }
     for name, line in caps.items():
         start = time.perf_counter()
         risk = judge(line)
-        print(f"{name}: {risk.category.name} in {(time.perf_counter() - start) * 1e3:.1f} ms")
+        taken_once = (time.perf_counter() - start) * 1e6
+        rows.append([f"{name} ({risk.category.name})", micro(taken_once), "", "≤ 100 ms"])
+    return rows
+
+
+def sample() -> list[str]:
+    """The labelled commands where they are at hand, else a few of the everyday kind."""
+    path = Path(os.environ.get("CHECKREIN_DATA", "")) / "shell_commands.jsonl"
+    if path.is_file():
+        return [json.loads(text)["command"] for text in path.read_text(encoding="utf-8").splitlines()]
+    return EVERYDAY * 100
+
+
+def section() -> str:
+    commands = sample()
+    head = [f"{len(commands):,} commands", "p50", "p99", "goal"]
+    return f"## Judging risk\n\n{markdown(head, speed(commands))}\n{loading()}\n"
 
 
 def main() -> None:
@@ -172,8 +199,7 @@ def main() -> None:
         return
     if not chosen.speed_only:
         table(rows(folder), misses=chosen.misses)
-    texts = (folder / "shell_commands.jsonl").read_text(encoding="utf-8").splitlines()
-    speed([json.loads(text)["command"] for text in texts])
+    print("\n" + section())
 
 
 if __name__ == "__main__":

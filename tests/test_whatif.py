@@ -224,3 +224,17 @@ def test_given_effects_replace_the_classifier_s():
 def test_a_policy_json_cannot_hold_is_refused():
     with pytest.raises(InputError, match="JSON"):
         explain({"tool": "Read"}, {"rules": [object()]})
+
+
+def test_null_means_not_given():
+    line = {"call": {"tool": "Read"}, "policy": None, "trust": None, "risk": None}
+    assert json.loads(explain_line(json.dumps(line)))["verdict"] == "allow"
+    policy = {"rules": None, "settings": None, "profile": {"allow": None, "deny": ["Read"]}}
+    assert explain({"tool": "Read"}, policy)["stage"] == "profile"
+
+
+def test_earlier_effects_may_be_given_in_short():
+    call = {"tool": "Bash", "arguments": {"command": "git push"}}
+    assert explain(call)["risk"]["category"] == "high"
+    for history in (["read:secret:.env"], [{"kind": "read", "scope": "secret", "target": ".env"}]):
+        assert explain({**call, "history": history})["risk"]["category"] == "critical"

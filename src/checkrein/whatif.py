@@ -34,8 +34,8 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
 
     call: dict[str, Any]
     policy: msgspec.Raw = msgspec.Raw(b"{}")
-    trust: dict[str, Any] = {}
-    risk: dict[str, Any] = {}
+    trust: dict[str, Any] | None = None
+    risk: dict[str, Any] | None = None
 
 
 _decode = msgspec.json.Decoder(Line).decode
@@ -68,10 +68,10 @@ def explain_line(text: bytes | str) -> bytes:
 
 def _judge(line: Line) -> Verdict:
     _only(line.call, "call", ToolCall.__struct_fields__)
-    call = tool_call(line.call)
+    call = tool_call({**line.call, "history": _history(line.call.get("history"))})
     policy = _policy(bytes(line.policy))
-    judged = _risk(call, line.risk, policy.settings)
-    return decide(call, judged, policy, _scores(line.trust, policy.settings), now=time.time())
+    judged = _risk(call, line.risk or {}, policy.settings)
+    return decide(call, judged, policy, _scores(line.trust or {}, policy.settings), now=time.time())
 
 
 def _risk(call: ToolCall, given: Mapping[str, Any], settings: Settings) -> Risk:
@@ -106,6 +106,19 @@ def _risk(call: ToolCall, given: Mapping[str, Any], settings: Settings) -> Risk:
     )
 
 
+def _history(given: Any) -> Any:
+    """Earlier effects: as answers give them, or in short as "read:secret" and "read:secret:.env"."""
+    if not isinstance(given, list | tuple):
+        return () if given is None else given
+    return [_effect(each) if isinstance(each, str) else each for each in given]
+
+
+def _effect(text: str) -> dict[str, str]:
+    kind, _, rest = text.partition(":")
+    scope, _, target = rest.partition(":")
+    return {"kind": kind, "scope": scope, "target": target}
+
+
 def _only(given: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
     """A key nobody reads is a mistake somebody made."""
     for key in given:
@@ -133,6 +146,7 @@ def _scores(given: Mapping[str, Any], settings: Settings) -> Scores:
 def _policy(text: bytes) -> Policy:
     """A compiled policy; lines that repeat one share it."""
     raw = msgspec.json.decode(text)
+    raw = {} if raw is None else raw
     if not isinstance(raw, dict):
         raise InputError("`policy` must be an object.")
     _only(raw, "policy", _POLICY_KEYS)
@@ -141,8 +155,8 @@ def _policy(text: bytes) -> Policy:
         raise InputError(f"`policy.unmatched` is {unmatched!r}.", remedy=f"Use {', '.join(_UNMATCHED)}.")
     phase = raw.get("phase", "building")
     return Policy(
-        settings=apply(Settings(), raw.get("settings", {}), "policy.settings"),
-        rules=_rules(raw.get("rules", [])),
+        settings=apply(Settings(), raw.get("settings") or {}, "policy.settings"),
+        rules=_rules(raw.get("rules") or []),
         project_rules=NO_RULES,
         profile=_profile(raw.get("profile")),
         phase=phase if isinstance(phase, str) else None,
@@ -167,7 +181,8 @@ def _rules(raw: Any) -> RuleSet:
 def _profile(raw: Any) -> Profile | None:
     if raw is None:
         return None
-    return profile("given", apply(Settings(), {"profiles": {"given": raw}}, "policy.profile").profiles)
+    given = {key: value for key, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
+    return profile("given", apply(Settings(), {"profiles": {"given": given}}, "policy.profile").profiles)
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:

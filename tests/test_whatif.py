@@ -118,7 +118,6 @@ ERRORS = [
     ({"call": None}, "input.invalid"),
     ({"extra": 1}, "input.invalid"),
     ({"policy": []}, "input.invalid"),
-    ({"policy": None}, "input.invalid"),
     ({"policy": {"rule": []}}, "input.invalid"),
     ({"policy": {"rules": {}}}, "input.invalid"),
     ({"policy": {"unmatched": "deny"}}, "input.invalid"),

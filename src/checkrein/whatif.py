@@ -146,17 +146,18 @@ def _scores(given: Mapping[str, Any], settings: Settings) -> Scores:
 def _policy(text: bytes) -> Policy:
     """A compiled policy; lines that repeat one share it."""
     raw = msgspec.json.decode(text)
-    raw = {} if raw is None else raw
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict | None):
         raise InputError("`policy` must be an object.")
+    # Null is "not given" everywhere but in the phase, where it is "unset".
+    raw = {key: value for key, value in (raw or {}).items() if value is not None or key == "phase"}
     _only(raw, "policy", _POLICY_KEYS)
     unmatched = raw.get("unmatched", "earned")
     if unmatched not in _UNMATCHED:
         raise InputError(f"`policy.unmatched` is {unmatched!r}.", remedy=f"Use {', '.join(_UNMATCHED)}.")
     phase = raw.get("phase", "building")
     return Policy(
-        settings=apply(Settings(), raw.get("settings") or {}, "policy.settings"),
-        rules=_rules(raw.get("rules") or []),
+        settings=apply(Settings(), raw.get("settings", {}), "policy.settings"),
+        rules=_rules(raw.get("rules", [])),
         project_rules=NO_RULES,
         profile=_profile(raw.get("profile")),
         phase=phase if isinstance(phase, str) else None,

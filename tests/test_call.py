@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkrein.call import Category, Risk, Verdict, canonical, digest, split_name, tool_call
+from checkrein.call import (
+    Category,
+    Reason,
+    Risk,
+    Verdict,
+    canonical,
+    digest,
+    reason_lines,
+    split_name,
+    tool_call,
+)
 from checkrein.errors import InputError
 
 JSON = st.recursive(
@@ -79,3 +89,8 @@ def test_a_verdict_knows_its_word():
     assert words == ["allow", "allow"]
     assert Verdict(decision="human_required", stage="x", risk=risk, reasons=()).word == "ask"
     assert Verdict(decision="blocked", stage="x", risk=risk, reasons=()).word == "deny"
+
+
+def test_reasons_become_lines_parents_first():
+    tree = (Reason("a", (Reason("b"), Reason("c"))), Reason("d"))
+    assert reason_lines(tree) == ["a", "b", "c", "d"]

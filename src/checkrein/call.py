@@ -122,6 +122,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return WORD_OF[self.decision]
 
 
+def reason_lines(reasons: tuple[Reason, ...]) -> list[str]:
+    """A reason tree as lines, parents before children."""
+    return [text for reason in reasons for text in (reason.text, *reason_lines(reason.children))]
+
+
 def tool_call(raw: Any) -> ToolCall:
     """A ToolCall from JSON-like data, `mcp__server__tool` names taken apart; anything odd is refused."""
     if isinstance(raw, Mapping) and not isinstance(raw.get("tool"), str):

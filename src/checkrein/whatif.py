@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict, tool_call
+from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict, reason_lines, tool_call
 from checkrein.classify import Tables, classify
 from checkrein.errors import CheckreinError, InputError, RuleError
 from checkrein.policy import Policy, Unmatched, decide
@@ -202,11 +202,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         },
         "trust": verdict.trust,
         "autonomy": verdict.autonomy,
-        "reasons": list(_lines(verdict.reasons)),
+        "reasons": reason_lines(verdict.reasons),
         "remedy": verdict.remedy,
         "why": [msgspec.to_builtins(reason) for reason in verdict.reasons],
     }
-
-
-def _lines(reasons: tuple[Reason, ...]) -> list[str]:
-    return [text for reason in reasons for text in (reason.text, *_lines(reason.children))]

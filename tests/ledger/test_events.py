@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkrein.call import Category, Reason, Risk, Verdict, canonical, tool_call
-from checkrein.ledger.events import cut, decided, lines
+from checkrein.ledger.events import cut, decided
 from checkrein.ledger.redact import Redactor
 
 JSON = st.recursive(
@@ -46,10 +46,6 @@ def test_secrets_are_masked_in_arguments_and_reasons():
     text = canonical(decided(call, said, Redactor(), 10_000)).decode()
     assert token not in text
     assert "hunter2" not in text
-
-
-def test_reasons_become_lines_parents_first():
-    assert lines((Reason("a", (Reason("b"), Reason("c"))), Reason("d"))) == ["a", "b", "c", "d"]
 
 
 def test_long_input_is_cut_and_says_so():

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall
-from checkrein.classify import (
+from checkrein.classify import (  # noqa: F401 - each registers the commands it knows
     builds,
     builtins,
     databases,
@@ -35,19 +35,6 @@ from checkrein.classify.tools import Judge, argument, kind_of
 from checkrein.classify.words import Word
 
 __all__ = ["Tables", "classify", "describe"]
-
-_HANDLER_MODULES = (
-    builds,
-    builtins,
-    databases,
-    interpreters,
-    machines,
-    readers,
-    scripts,
-    services,
-    vcs,
-    wrappers,
-)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein.call import Reason, ToolCall, Verdict, canonical
+from checkrein.call import ToolCall, Verdict, canonical, reason_lines
 from checkrein.ledger.entries import Entry
 from checkrein.ledger.redact import Redactor
 
@@ -40,7 +40,7 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "decision": verdict.decision,
         "stage": verdict.stage,
         "rule": verdict.rule,
-        "reasons": _masked(lines(verdict.reasons), redactor),
+        "reasons": _masked(reason_lines(verdict.reasons), redactor),
         "remedy": verdict.remedy,
     }
 
@@ -65,11 +65,6 @@ def _masked(texts: list[str], redactor: Redactor) -> list[str]:
     """Reasons quote what the agent wrote. One look at all is enough where there is nothing to mask."""
     whole = "\n".join(texts)
     return texts if redactor.text(whole) == whole else [redactor.text(text) for text in texts]
-
-
-def lines(reasons: tuple[Reason, ...]) -> list[str]:
-    """A reason tree as lines, parents before children."""
-    return [text for reason in reasons for text in (reason.text, *lines(reason.children))]
 
 
 def cut(value: Any, most: int) -> Any:

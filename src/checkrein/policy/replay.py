@@ -14,15 +14,7 @@ from checkrein.policy.trust import DAY, SeedTrust, TrustState
 from checkrein.settings import Settings
 from checkrein.settings.check import apply
 
-_START = (
-    "score",
-    "successes",
-    "failures",
-    "total_operations",
-    "last_operated_at",
-    "is_warming_up",
-    "warmup_remaining",
-)
+_START = TrustState.__struct_fields__
 
 
 def replay(line: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,3 +91,143 @@ def test_what_may_be_fetched_first_is_a_package(command):
 def test_code_given_to_uv_is_still_code():
     assert judge("uv run python -c 1").category > Category.low
     assert judge("uv run x.py").category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npm test --prefix /tmp/x",
+        "cargo test --manifest-path /tmp/x/Cargo.toml",
+        "cargo test --config 'build.rustc-wrapper=\"./x\"'",
+        "mvn test -f /tmp/x/pom.xml",
+        "gradle test -p /tmp/x",
+        "swift test --package-path /tmp/x",
+        "go test /tmp/x/a_test.go",
+        "pytest tests/../../other",
+        "pytest @/tmp/arguments",
+        "pytest --cov-report=html:/home/dev/.config/x",
+        "meson test -C /tmp/x",
+        "vitest run --dir /tmp/x",
+        "uv run --directory /tmp/x pytest",
+        "conda run -p /tmp/x pytest",
+        "semgrep --config https://host.example/r.yml src",
+        "python -m doctest setup.py",
+    ],
+)
+def test_a_run_pointed_out_of_the_project_is_never_low(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest --some-new-option",
+        "mocha -r ./x.js",
+        "mocha -R ./x.js",
+        "rspec -r ./x.rb",
+        "vitest run --reporter=./x.js",
+        "bun test --preload ./x.ts",
+        "node --test --test-reporter=./x.js",
+        "eslint -f ./x.js src",
+        "go test -ldflags '-extld=x' ./...",
+        "mvn test -DargLine=-javaagent:x.jar",
+        "dotnet test -p:Custom=x.targets",
+        "forge test --ffi",
+        "hardhat test --network mainnet",
+        "meson test --wrapper x",
+        "elm-test --compiler x",
+        "make -n SHELL=x",
+        "npm test -- -r ./x.js",
+        "npm run lint -- --rulesdir rules",
+        "bun --print='process.env'",
+    ],
+)
+def test_an_option_that_may_load_code_makes_a_run_more_than_a_test(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "gradle test bootRun",
+        "./gradlew test deployProd",
+        "mvn test exec:exec",
+        "sbt test 'runMain X'",
+        "rake test deploy",
+    ],
+)
+def test_every_goal_behind_a_test_goal_is_judged(command):
+    risk = judge(command)
+    assert risk.category > Category.low
+    assert "shell_exec" in risk.domains
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npm version patch",
+        "poetry version minor",
+        "ncu -u",
+        "rubocop -a",
+        "biome check --apply src",
+        "yapf -ir src",
+        "prettier -lw .",
+        "tidy -m index.html",
+        "terraform fmt -diff",
+        "phpcbf -n src",
+        "golangci-lint fmt",
+        "oxlint --fix-suggestions src",
+    ],
+)
+def test_what_rewrites_the_project_is_never_low(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m pytest -k foo",
+        "pytest -xvs -rA --cov=src --cov-report=term-missing",
+        "npm test -- --coverage --watchAll=false -t 'a b'",
+        "npm run lint -- --max-warnings=0",
+        "npm run test -w packages/a",
+        "yarn test --silent",
+        "npx jest --ci --runInBand src/a.test.js",
+        "npx mocha -R spec",
+        "go test -race -count=1 -run TestX ./...",
+        "cargo test -p a --lib -- --nocapture",
+        "cargo clippy --all-targets -- -D warnings",
+        "mvn test -q -Dtest=FooTest",
+        "./gradlew :app:test --tests 'a.*' --no-daemon",
+        "dotnet test --no-build --filter Name~X",
+        "bazel test //... --test_output=errors",
+        "ng test --watch=false --browsers=ChromeHeadless",
+        "rake test TEST=test/a_test.rb",
+        "meson test -C build",
+        "shellcheck -f gcc a.sh",
+        "bandit -r src",
+        "pip-audit -r requirements.txt",
+        "node --test",
+        "make -n test",
+    ],
+)
+def test_ordinary_options_leave_a_test_run_a_test_run(command):
+    risk = judge(command)
+    assert (risk.category, risk.domains) == (Category.low, ("test_run",))
+
+
+@pytest.mark.parametrize(
+    ("parses", "runs"),
+    [
+        ("bash -n a.sh", "bash a.sh"),
+        ("node --check a.js", "node --check -r ./x.js a.js"),
+        ("php -l a.php", "php a.php"),
+        ("ruby -c a.rb", "ruby -c -r./x a.rb"),
+        ("zsh -n a.zsh", "nu -n a.nu"),
+        ("npm version", "npm version 1.2.3"),
+        ("cargo tree --manifest-path=a/Cargo.toml", "cargo tree --manifest-path=/tmp/x/Cargo.toml"),
+    ],
+)
+def test_parsing_a_file_is_not_running_it(parses, runs):
+    assert judge(parses).category is Category.low
+    assert judge(runs).category > Category.low

@@ -116,3 +116,100 @@ def test_a_verb_decides_between_looking_and_changing(reads, changes):
 def test_a_dry_run_only_says_what_it_would_do():
     assert judge("git clean -ndx").category is Category.low
     assert judge("git clean -fdx").category is Category.high
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd /tmp/x && npm test",
+        "cd ../other && go test ./...",
+        "env -C /tmp/x pytest",
+        "pushd /tmp/x; cargo test",
+        "cd /tmp/x && terraform plan",
+    ],
+)
+def test_tests_and_checks_of_a_directory_outside_the_project_are_code_from_elsewhere(command):
+    risk = judge(command)
+    assert risk.category > Category.low
+    assert "shell_exec" in risk.domains
+
+
+@pytest.mark.parametrize("command", ["cd src && npm test", "cd /home/dev/app && pytest", "cd ../other && ls"])
+def test_a_directory_of_the_project_is_no_elsewhere(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nm --plugin ./x.so a.o",
+        "diff3 --diff-program=x a b c",
+        "xsv sort -o out.csv data.csv",
+        "coredumpctl dump --output=core",
+        "flux --kubeconfig=/tmp/x get all",
+        "composer --working-dir=/tmp/x show",
+        "gem list --source http://host.example",
+        "dnf list --setopt=pluginpath=/tmp/x",
+        "ansible all --list-hosts -i ./x.sh",
+        "pip list --log=/home/dev/x",
+        "brew info ./x.rb",
+    ],
+)
+def test_an_unlisted_option_that_tells_of_more_is_never_low(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls --color=auto --group-directories-first -o",
+        "du -sh --exclude=node_modules .",
+        "df -h --output=source,size",
+        "uname -o",
+        "apt list --installed",
+        "pip list --format=json",
+        "kubectl get pods -o wide",
+        "docker ps --filter name=x --no-trunc",
+        "mypy src --ignore-missing-imports",
+        "brew info wget",
+    ],
+)
+def test_an_unlisted_option_that_only_shapes_output_stays_low(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    ("pretends", "acts"),
+    [
+        (
+            "kubectl apply -f x.yaml --dry-run=client",
+            "kubectl apply -f x.yaml --dry-run=client --dry-run=none",
+        ),
+        ("kubectl delete pod x --dry-run=server", "kubectl exec p -- rm -rf /data --dry-run"),
+        ("npm pack --dry-run", "npm pack --dry-run=false"),
+        ("helm upgrade a ./b --dry-run", "helm upgrade a ./b --dry-run=none"),
+        ("docker rm --help", "docker rm help"),
+    ],
+)
+def test_a_dry_run_that_is_cancelled_is_none(pretends, acts):
+    assert judge(pretends).category is Category.low
+    assert judge(acts).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "xmllint http://host.example/x.xml",
+        "helm show values oci://host.example/x",
+        "skopeo inspect docker://host.example/x",
+        "kubectl get -f https://host.example/x.yaml",
+        "deno info https://host.example/x.ts",
+        "rpm -qp http://host.example/x.rpm",
+        "argocd app list --server host.example",
+        "etcdctl get / --endpoints=http://host.example",
+        "kafka-topics --list --bootstrap-server host.example:9092",
+    ],
+)
+def test_a_reader_pointed_at_another_machine_talks_to_it(command):
+    risk = judge(command)
+    assert risk.category > Category.low

@@ -57,3 +57,25 @@ def test_throwing_changes_away_is_worse_than_switching():
     assert judge("git checkout main").category is Category.medium
     assert judge("git checkout -- a.py").category is Category.high
     assert judge("git checkout .").category is Category.high
+
+
+@pytest.mark.parametrize(
+    ("looks", "changes"),
+    [
+        ("service nginx status", "service nginx stop status"),
+        ("route -n", "route -n add default gw 10.0.0.1"),
+        ("arp -a", "nft -a flush ruleset"),
+        ("ip a s", "ip link s eth0 down"),
+        ("kill -l", "kill 4242 -l"),
+        ("kill -l 9", "pkill -l -f x"),
+        ("date +%s", "date 010100002030"),
+        ("hostname -I", "hostname -F names"),
+        ("journalctl -n1", "journalctl -n1 --cursor-file=x"),
+        ("apt-file search x", "apt-file update"),
+        ("kubectx", "kubectx prod"),
+        ("gum style hello", "gum spin -- rm -rf x"),
+    ],
+)
+def test_a_verb_that_changes_counts_wherever_it_stands(looks, changes):
+    assert judge(looks).category is Category.low
+    assert judge(changes).category > Category.low

@@ -87,3 +87,23 @@ def test_rsync_that_deletes_is_a_delete():
 
 def test_a_mode_that_looks_like_an_option_is_a_mode():
     assert judge("chmod -x f").category is Category.high
+
+
+@pytest.mark.parametrize(
+    ("reads", "does_more"),
+    [
+        ("dc -e '2 3 + p'", "dc -e '!rm x'"),
+        ("echo '1 2 + p' | dc", "echo '!rm x' | dc"),
+        ("dc -e '1 2 !<a'", "dc x.dc"),
+        ("identify a.png", "identify ephemeral:a.png"),
+        ("identify png:a.png", "identify -write b.png a.png"),
+        ("exiftool -j a.jpg", "exiftool -p '${;system(1)}' a.jpg"),
+        ("ast-grep -p 'f($A)' -r 'g($A)' src", "ast-grep -p 'f($A)' -r 'g($A)' -U src"),
+        ("xsv stats a.csv", "xsv split out a.csv"),
+        ("jsonlint a.json", "jsonlint -i a.json"),
+        ("tldr tar", "tldr --update"),
+    ],
+)
+def test_a_reader_that_can_do_more_is_told_from_one_that_reads(reads, does_more):
+    assert judge(reads).category is Category.low
+    assert judge(does_more).category > Category.low

@@ -31,9 +31,34 @@ SAYS = {
     "secret": "shows secrets",
 }
 
+_FOREIGN = frozenset("tmp home outside system unknown secret null device everything".split())
+_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
+_PARTS = re.compile(r"[:=;,]")
+_STORES = re.compile(r"^(?:file|s3|gs|az|abfss?|wasbs?|hdfs|dbfs|oss|cos)://", re.IGNORECASE)
+
 Script = Callable[[Shell, Spec, Word], None]
 SCRIPTS: dict[str, Script] = {}
 """Little languages in operands (sed, awk, jq, SQL); `script` itself picks by the command's `scope`."""
+
+
+def outside(shell: Shell, word: Word) -> bool:
+    """Whether a path is one the project does not control."""
+    return shell.places.place(word, shell.cwd).scope in _FOREIGN
+
+
+def away(shell: Shell, word: Word) -> bool:
+    """Whether a word is a path that leads out of the project, or carries one (`html:/etc`, `A=~/x`)."""
+    if "/" not in word.text and "~" not in word.text and ".." not in word.text:
+        return False
+    return any(
+        (part.startswith(("/", "~")) or ".." in part) and outside(shell, word._replace(text=part))
+        for part in _PARTS.split(word.text)
+    )
+
+
+def is_url(text: str) -> bool:
+    """An address of another machine, as opposed to a path or an object in a cloud's store."""
+    return "://" in text and bool(_URL.match(text)) and not _STORES.match(text)
 
 
 def delicate(shell: Shell, words: list[Word]) -> None:
@@ -128,6 +153,10 @@ def path(shell: Shell, role: str, word: Word) -> None:
         shell.find("read", "secret", word.shown, "it reads files whose names are names of secrets")
         return
     if word.text == "-" or (word.text.startswith("/dev/fd/") and role in ("read", "list", "write")):
+        return
+    if is_url(word.text):
+        where, host = hosts.scope_of(word, shell.tables.known_hosts)
+        shell.find("network", where, host, f"it talks to {host} ({where})")
         return
     place = shell.places.place(word, shell.cwd)
     scope = place.scope

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.arguments import delicate, path
-from checkrein.classify.commands import apply, handler, options, plain
-from checkrein.classify.options import parse
+from checkrein.classify.arguments import away, delicate, is_url, network, outside, path
+from checkrein.classify.commands import HANDLERS, apply, handler, options, plain, unlisted
+from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
-from checkrein.classify.tables import Spec
+from checkrein.classify.tables import Spec, matches_verb
 from checkrein.classify.words import HOLE, OPEN, UNKNOWN, Word
 
 _TEST_SCRIPT = re.compile(r"^(?:test|tests|t)(?:[:_-][\w:.-]+)?$")
 _CHECK_SCRIPT = re.compile(
     r"^(?:lint|typecheck|type-check|check|tsc|types|format:check|fmt:check|lint:check)(?:[:_-](?:check|ci|all|types|ts|js|css|strict))?$"
 )
+_TESTING = re.compile(r"[tT]est|[cC]heck|spec|lint")
 _VERSION = frozenset(("--version", "-v", "-V", "version", "-version", "--help", "-h", "help"))
 _INSTALLED = (
     "eslint",
@@ -34,18 +35,19 @@ _INSTALLED = (
 )
 
 
-def _outside(shell: Shell, word: Word) -> bool:
-    """Whether a path is one the project does not control."""
-    return shell.places.place(word, shell.cwd).scope in (
-        "tmp",
-        "home",
-        "outside",
-        "system",
-        "unknown",
-        "secret",
-        "null",
-        "device",
-    )
+_PATTERNS = frozenset(
+    "-t -k -g -m -R -E -L -n -N -run -bench -skip -list --grep --fgrep --filter --name --plain-name --run"
+    " --skip --testNamePattern --testPathPattern --testPathPatterns --testPathIgnorePatterns --testRegex"
+    " --tests --ignore --ignore-glob --ignore-pattern --exclude --include --deselect --example"
+    " --match-test --match-path --match-contract".split()
+)
+"""Options whose value is a pattern, not a path."""
+_NAMED = frozenset(
+    "--reporter --reporters -R -f --format --formatter --test-reporter --filter --environment --env --pool"
+    " --browser --logger -r --coverageReporters".split()
+)
+"""Options that take the name of something built in, or a file to load."""
+_CODE_FILE = re.compile(r"^[./~]|[.](?:[cm]?[jt]sx?|py|rb|so|dll|jar|php|ex|exs|lua)$")
 
 
 @handler("runner")
@@ -54,23 +56,62 @@ def runner(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     below = shell.tables.spec(f"{spec.name} {words[0].text}") if words and words[0].literal else None
     if below is not None:
         return apply(shell, below, words[1:], stdin)
-    parsed = parse(spec, words)
-    for word in parsed.operands:
-        if word.text.startswith(("/", "~", "..")) and _outside(shell, word):
-            shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` runs tests from {word.shown}")
-    kept = [
-        g
-        for g in parsed.given
-        if not (g.role == "config" and g.value is not None and not _outside(shell, g.value))
-    ]
-    kept = [
-        g for g in kept if not (g.name == "-p" and g.value is not None and g.value.text.startswith("no:"))
-    ]
-    options(shell, spec, parsed._replace(given=kept))
+    parsed = parse(spec, [w for w in words if w.text != "--"])
+    _run_by(shell, spec, parsed)
     shell.find(
         spec.effect or "test", spec.scope, spec.name, f"`{spec.name}` runs the project's tests or checks"
     )
     return Word(HOLE, OPEN)
+
+
+def _run_by(shell: Shell, spec: Spec, parsed: Parsed) -> None:
+    """What a run is pointed at: the project's own files and settings, or foreign code."""
+    for word in parsed.operands:
+        if is_url(word.text):
+            network(shell, spec, word)
+        elif word.text.startswith("@") or (not word.text.startswith("//") and away(shell, word)):
+            shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` runs what {word.shown} says")
+    kept = []
+    for given in parsed.given:
+        used = given.value
+        if used is None:
+            kept.append(given)
+        elif given.role == "config":
+            if is_url(used.text):
+                network(shell, spec, used)
+            elif outside(shell, used):
+                kept.append(given)
+        elif given.role == "text" and _foreign_value(shell, given.name, used):
+            why = f"`{given.name}` makes `{spec.name}` use {used.shown}"
+            shell.find("exec", "elsewhere", used.shown, why)
+        elif not (given.name == "-p" and used.text.startswith("no:")):
+            kept.append(given)
+    options(shell, spec, parsed._replace(given=kept))
+
+
+def _foreign_value(shell: Shell, name: str, word: Word) -> bool:
+    if name in _NAMED and _CODE_FILE.search(word.text):
+        return True
+    if name in _PATTERNS:
+        return False
+    return away(shell, word)
+
+
+@handler("checks-syntax")
+def checks_syntax(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`bash -n FILE`, `node --check FILE` only parse; `node --test` runs the project's tests."""
+    parsed = parse(spec, words, stop=True)
+    harmless = not parsed.unknown and all(g.role == "text" for g in parsed.given) and not parsed.has("-i")
+    only = harmless and all(g.value is None for g in parsed.given)
+    inline = "codes" not in spec.raw and parsed.has("-c")
+    if only and not inline and parsed.operands and parsed.has(*spec.needs.split()):
+        path(shell, "read", parsed.operands[0])
+        return Word(HOLE, OPEN)
+    if harmless and parsed.has("--test"):
+        _run_by(shell, spec, parsed)
+        shell.find("test", "", f"{spec.name} --test", f"`{spec.name} --test` runs the project's tests")
+        return Word(HOLE, OPEN)
+    return HANDLERS["interpreter" if "codes" in spec.raw else "shell"](shell, spec, words, stdin)
 
 
 @handler("checker")
@@ -85,6 +126,17 @@ def tsc(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
     if not flags & {"--noEmit", "--version", "-v", "--showConfig", "--help", "-h", "--listFilesOnly"}:
         shell.find("write", "project", spec.name, f"`{spec.name}` writes what it compiles")
     return runner(shell, spec, words, stdin)
+
+
+_REWRITES = frozenset("-w --write -i --in-place -r --fix --overwrite-in-place -modify --inplace".split())
+
+
+def _rewrites(name: str, text: str) -> bool:
+    """`-ir`, `-lw`: the letter that rewrites may stand among others."""
+    if text in _REWRITES:
+        return name != "shfmt" or text != "-i"
+    letters = {"tidy": "m", "shfmt": "w", "prettier": "w"}.get(name, "wi")
+    return len(text) <= 4 and text[:1] == "-" and text[1:].isalpha() and bool(set(text[1:]) & set(letters))
 
 
 @handler("formatter")
@@ -106,17 +158,7 @@ def formatter(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) 
     )
     printing = printing or spec.name in ("yapf", "autoflake", "swift-format", "mdformat1", "perltidy")
     flags = {w.text for w in words}
-    rewriting = flags & {
-        "-w",
-        "--write",
-        "-i",
-        "--in-place",
-        "-r",
-        "--fix",
-        "--overwrite-in-place",
-        "-modify",
-        "--inplace",
-    }
+    rewriting = any(_rewrites(spec.name, w.text) for w in words)
     known = {
         "-i",
         "-w",
@@ -131,7 +173,7 @@ def formatter(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) 
     kept = [
         g
         for g in parsed.given
-        if not (g.role == "config" and g.value is not None and not _outside(shell, g.value))
+        if not (g.role == "config" and g.value is not None and not outside(shell, g.value))
     ]
     options(shell, spec, parsed._replace(given=kept, unknown=[u for u in parsed.unknown if u not in known]))
     checks = parsed.role("dry") or flags & {"--version", "--help", "-h", "-V", "-v", "--support-info"}
@@ -155,7 +197,7 @@ def check_flag(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) 
 @handler("terraform-fmt")
 def terraform_fmt(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     flags = {w.text for w in words}
-    if flags & {"-check", "-diff", "-write=false", "--check", "--diff"}:
+    if flags & {"-check", "-write=false", "--check", "--write=false"}:
         return Word(HOLE, OPEN)
     shell.find("write", "project", spec.name, f"`{spec.name}` rewrites files")
     return UNKNOWN
@@ -171,6 +213,15 @@ def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
     """A tool that runs anything it is told to, except when it is only asked for its version."""
     if len(words) == 1 and words[0].text in _VERSION:
         return Word(HOLE, OPEN)
+    tests = shell.tables.spec(f"{spec.name} test")
+    if tests is not None and tests.needs:
+        goal = next(iter(parse(tests, words).operands), None)
+        if (
+            goal is not None
+            and _TESTING.search(goal.text)
+            and matches_verb(goal.text, tuple(tests.needs.split()))
+        ):
+            return apply(shell, tests, words, stdin)
     parsed_first = next((w for w in words if not w.text.startswith("-")), None)
     below = shell.tables.spec(f"{spec.name} {parsed_first.text}") if parsed_first is not None else None
     below = below or (shell.tables.spec(f"{spec.name} {words[0].text}") if words else None)
@@ -189,12 +240,14 @@ def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
 @handler("build-test")
 def build_test(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """`bazel test //x`, `mvn test`: a test run unless it also builds or comes from elsewhere."""
-    named = [w.text for w in words if not w.text.startswith("-")]
-    if any(
-        n.startswith("@") or n in ("install", "deploy", "publish", "run", "clean", "build") for n in named
-    ):
-        shell.find("exec", "elsewhere", named[0], f"`{spec.name}` does more than test")
-    return plain(shell, spec, words, stdin)
+    words = [w for w in words if w.text != "--"]
+    parsed = parse(spec, words)
+    goals = tuple(spec.needs.split())
+    for word in parsed.operands:
+        fits = matches_verb(word.text, goals) if goals else "=" not in word.text
+        if not word.literal or not fits:
+            shell.find("exec", "elsewhere", word.shown, f"`{spec.name} {word.shown}` does more than test")
+    return runner(shell, spec, words, stdin)
 
 
 @handler("npm")
@@ -202,17 +255,16 @@ def npm(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
     """Global options first; `bun FILE`, `yarn SCRIPT` and `pnpm SCRIPT` run something."""
     parsed = parse(spec, words, stop=True)
     for given in parsed.given:
-        if (
-            given.name in ("--prefix", "-C", "--dir", "--cwd")
-            and given.value
-            and _outside(shell, given.value)
-        ):
+        if given.name in ("--prefix", "-C", "--dir", "--cwd") and given.value and outside(shell, given.value):
             shell.find("exec", "elsewhere", given.value.shown, f"`{spec.name}` runs in {given.value.shown}")
     first = parsed.operands[0] if parsed.operands else None
+    if spec.name == "bun" and words and words[0].text[:2] in ("-e", "-p"):
+        shell.find("exec", "code", "bun", "`bun` runs inline code")
     if first is None:
-        if spec.name in ("yarn", "npm", "pnpm", "bun") and not parsed.given and spec.name == "yarn":
+        if spec.name == "yarn" and not parsed.has("-v", "--version", "-h", "--help"):
             shell.find("package", "", spec.name, f"`{spec.name}` installs packages")
         options(shell, spec, parsed)
+        unlisted(shell, spec, parsed)
         return Word(HOLE, OPEN)
     known = shell.tables.spec(f"{spec.name} {first.text}") is not None
     if not known and spec.name in ("yarn", "pnpm", "bun") and first.literal:
@@ -253,25 +305,8 @@ def run_script(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None)
 
 def _script_arguments(shell: Shell, spec: Spec, words: list[Word]) -> None:
     """What is handed on to a test script must not load or write anything."""
-    for word in words:
-        name, _, text = word.text.partition("=")
-        if name in (
-            "--script-shell",
-            "--node-options",
-            "--require",
-            "--import",
-            "--loader",
-            "--globalSetup",
-            "--prefix",
-            "-C",
-            "--cwd",
-        ):
-            if name not in ("--prefix", "-C", "--cwd") or _outside(shell, Word(text or ".")):
-                shell.find("exec", "option", word.shown, f"`{word.shown}` changes what `{spec.name}` runs")
-        elif name in ("--fix", "--write", "-u", "--update", "--updateSnapshot", "--update-snapshots"):
-            shell.find("write", "project", word.shown, f"`{word.shown}` rewrites files")
-        elif name == "--config" and _outside(shell, Word(text or "..")):
-            shell.find("exec", "option", word.shown, f"`{word.shown}` changes what `{spec.name}` runs")
+    script = shell.tables.spec("npm --") or spec
+    _run_by(shell, script, parse(script, [w for w in words if w.text != "--"]))
 
 
 @handler("test-script")

@@ -11,8 +11,18 @@ from functools import cache
 from itertools import pairwise
 
 from checkrein.call import Category
-from checkrein.classify.arguments import SAYS, delicate, path, shell_text, value
-from checkrein.classify.options import Given, Parsed, assign, parse
+from checkrein.classify.arguments import (
+    SAYS,
+    away,
+    delicate,
+    is_url,
+    network,
+    outside,
+    path,
+    shell_text,
+    value,
+)
+from checkrein.classify.options import Given, Parsed, assign, parse, telling
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, data, matches_verb
 from checkrein.classify.words import (
@@ -36,6 +46,27 @@ HANDLERS: dict[str, Handler] = {}
 _BINARIES = re.compile(
     r"^(?:/bin|/sbin|/usr/bin|/usr/sbin|/usr/local/bin|/usr/local/sbin|/opt/homebrew/bin|/opt/local/bin|/snap/bin)/([^/]+)$"
 )
+_LOADED = (".so", ".dylib", ".dll", ".jar", ".sh", ".js", ".cjs", ".mjs", ".py", ".rb", ".pl", ".lua")
+_FORMATS = frozenset(
+    "json yaml yml table text wide tsv csv xml name plain sarif github html line lines short full pretty"
+    " markdown md tree dot none off auto ndjson jsonl raw value id toml simple long compact grouped stylish"
+    " unix tap spec verbose default human concise - /dev/stdout /dev/stderr /dev/null true false 0 1".split()
+)
+_FORMATTED = ("jsonpath", "custom-columns", "go-template", "template", "json", "yaml", "format")
+_HOSTS = re.compile(r"(?:^|[-_.])(?:host|server|url|uri|endpoint|registry|proxy)s?$")
+_OWN_ADDRESSES = frozenset(("aws", "gcloud", "az", "gh", "glab", "git"))
+"""Clients that only ever talk to their own service, whatever address an argument shows."""
+_ELSEWHERE = frozenset(
+    "-C --manifest-path --prefix --directory --dir --cwd --project --root --rootdir --package-path"
+    " --working-dir --gemfile --project-dir --project-root --python".split()
+)
+"""Options that say where a command finds the project it works on."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://.*")
+_LOADERS = frozenset(
+    "terraform tofu terragrunt vagrant bundle bundler cargo mix pulumi cdk cdktf ansible"
+    " ansible-inventory sls serverless".split()
+)
+"""Commands that run the files of the directory they stand in even when they only show something."""
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
 
 
@@ -78,7 +109,7 @@ def run_file(shell: Shell, first: Word, rest: list[Word], stdin: Word | None) ->
     base = first.text.rpartition("/")[2]
     spec = shell.tables.spec(f"./{base}")
     if spec is not None and first.text == f"./{base}":
-        return apply(shell, spec, rest, stdin)
+        return _here(shell, spec, rest, stdin)
     place = shell.places.place(first, shell.cwd)
     if place.scope == "self" or base == "checkrein":
         return known(shell, "checkrein", rest, stdin)
@@ -91,7 +122,19 @@ def known(shell: Shell, name: str, rest: list[Word], stdin: Word | None) -> Word
     spec = shell.tables.spec(name)
     if spec is None:
         return unknown_command(shell, name, rest)
-    return apply(shell, spec, rest, stdin)
+    return _here(shell, spec, rest, stdin)
+
+
+def _here(shell: Shell, spec: Spec, rest: list[Word], stdin: Word | None) -> Word:
+    """INVARIANT: tests and checks of a directory outside the project are code from elsewhere."""
+    before = len(shell.part.findings)
+    output = apply(shell, spec, rest, stdin)
+    runs = any(f.effect.kind == "test" for f in shell.part.findings[before:])
+    runs = runs or (spec.name in _LOADERS and bool(rest) and rest[0].text not in ("--version", "version"))
+    if runs and outside(shell, Word(".")):
+        why = f"`{spec.name}` runs the code of a directory outside the project"
+        shell.find("exec", "elsewhere", spec.name, why)
+    return output
 
 
 def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
@@ -148,6 +191,8 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         return Word(HOLE, OPEN)
     deeper = _deeper(shell, spec.name, parsed.operands)
     if deeper is not None:
+        if _quiet(deeper[0]):
+            unlisted(shell, spec, parsed)
         return apply(shell, deeper[0], deeper[1], stdin)
     if any(spec.verbs):
         return verbs(shell, spec, words)
@@ -187,7 +232,7 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     """A service's command line, judged by the first verb in it that says whether it reads or changes."""
     parsed = parse(spec, words)
     options(shell, spec, parsed)
-    if _asks_for_help(words) or (words and words[-1].text in ("-h", "help")):
+    if _asks_for_help(words) or ([w.text for w in words[-1:]] == ["-h"] and words[-2:][0].text[:1] != "-"):
         return Word(HOLE, OPEN)
     target = f"{spec.name} {' '.join(w.shown for w in parsed.operands[:3])}"
     if parsed.role("dry"):
@@ -207,10 +252,28 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
         service = spec.effect in ("", "network")
         shell.find("network" if service else "read", "service", target, f"`{target}` only looks")
         delicate(shell, parsed.operands)
+        unlisted(shell, spec, parsed)
+        for word in parsed.operands:
+            _named_thing(shell, spec, word)
         return Word(HOLE, OPEN)
     else:
         shell.find("exec", "unknown", target, f"`{target}` is not something we know")
     return UNKNOWN
+
+
+def _named_thing(shell: Shell, spec: Spec, word: Word) -> None:
+    """What a reading verb is pointed at: an address is talked to, a package given as a file is evaluated."""
+    text = word.text
+    if is_url(text) and _first(spec) not in _OWN_ADDRESSES:
+        network(shell, spec, word)
+    elif spec.effect == "package" and text.startswith((".", "/", "~")) and not text.startswith("/nix/store/"):
+        shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` evaluates {word.shown}")
+    elif (spec.effect, spec.scope) == ("read", "list") and away(shell, word):
+        shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` works on {word.shown}")
+
+
+def _first(spec: Spec) -> str:
+    return spec.name.partition(" ")[0]
 
 
 def _possible_values(spec: Spec, words: list[Word]) -> set[str]:
@@ -293,12 +356,58 @@ def options(shell: Shell, spec: Spec, parsed: Parsed) -> bool:
         if role in ("text", "dry", "low", "inplace", "target"):
             if role == "target" and given.value is not None:
                 path(shell, "write", given.value)
+            elif role == "text" and given.value is not None:
+                _setting(shell, spec, given.name, given.value)
             continue
         if given.value is None:
             _flag(shell, spec, given)
         else:
             value(shell, spec, role, given.value, given.name)
-    return parsed.role("dry")
+    dry = parsed.role("dry")
+    if parsed.unlisted and (dry or _quiet(spec)):
+        unlisted(shell, spec, parsed)
+    return dry
+
+
+def _setting(shell: Shell, spec: Spec, name: str, word: Word) -> None:
+    """A listed option's value is harmless, unless it leads out of the project or to another machine."""
+    runs = "command*" in spec.args
+    if (runs or (spec.effect and name in _ELSEWHERE)) and away(shell, word):
+        shell.find("exec", "elsewhere", word.shown, f"`{name}` points `{spec.name}` at {word.shown}")
+    elif spec.effect == "network" and is_url(word.text) and _first(spec) not in _OWN_ADDRESSES:
+        network(shell, spec, word)
+
+
+def _quiet(spec: Spec) -> bool:
+    """Whether a command is harmless as long as no option says otherwise."""
+    harmless = spec.effect in ("", "read", "test") and not any(spec.verbs)
+    return harmless or spec.scope in ("service", "list", "read")
+
+
+def unlisted(shell: Shell, spec: Spec, parsed: Parsed) -> None:
+    """Options an `open` entry does not list: harmless unless their name or their value says otherwise."""
+    if _first(spec) in _OWN_ADDRESSES:
+        return
+    for name, how, word in parsed.unlisted:
+        tells = telling(name)
+        if word is not None and (address := _ADDRESS.search(word.text)) and is_url(address.group()):
+            network(shell, spec, word._replace(text=address.group()))
+        elif word is not None and tells and _HOSTS.search(name):
+            network(shell, spec, word)
+        elif _loads(shell, spec, how, word) or (tells and not _a_format(word)):
+            shell.find("exec", "option", name, f"`{name}` of `{spec.name}` may run, load or write something")
+
+
+def _loads(shell: Shell, spec: Spec, how: str, word: Word | None) -> bool:
+    if word is None:
+        return False
+    if how == "apart" and spec.args[0].rstrip("*") in ("read", "list", "pattern", "url-or-path"):
+        return False
+    return away(shell, word) or word.text.endswith(_LOADED)
+
+
+def _a_format(word: Word | None) -> bool:
+    return word is not None and (word.text in _FORMATS or word.text.partition("=")[0] in _FORMATTED)
 
 
 def _flag(shell: Shell, spec: Spec, given: Given) -> None:
@@ -333,6 +442,8 @@ def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dr
                 "exec", "unknown", word.shown, f"`{spec.name}` got more operands than we know the meaning of"
             )
             continue
+        if role == "text" and spec.effect in ("network", "read", "package"):
+            _named_thing(shell, spec, word)
         value(shell, spec, _changed_role(role, inplace=inplace, dry=dry), word, "")
     return None
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from checkrein.classify.arguments import path
-from checkrein.classify.commands import handler, options, plain
+from checkrein.classify.commands import HANDLERS, change_verbs, handler, options, plain
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
-from checkrein.classify.tables import Spec
+from checkrein.classify.tables import Spec, matches_verb
 from checkrein.classify.words import HOLE, OPEN, UNKNOWN, Word
 
 
@@ -19,6 +19,20 @@ def _changes(shell: Shell, spec: Spec, words: list[Word], why: str = "changes so
     target = " ".join([spec.name, *(w.shown for w in words[:2])])
     shell.find(spec.effect or "exec", spec.scope, target, f"`{target}` {why}", spec.risk)
     return UNKNOWN
+
+
+_ACTS = frozenset("flush block unblock up down on off modify mod reload append insert d a".split())
+_SERVICE_ACTS = frozenset(
+    "start stop restart reload force-reload try-restart condrestart enable disable add del delete remove on"
+    " off kill up down once pause cont hup alarm interrupt term exit reset zap".split()
+)
+
+
+def _acts(spec: Spec, words: list[Word]) -> bool:
+    """A verb that changes, wherever it stands among the operands."""
+    return spec.effect == "config" and any(
+        w.text in _ACTS or matches_verb(w.text, change_verbs()) for w in words if not w.text.startswith("-")
+    )
 
 
 def _shows(flag: str, quiet: set[str]) -> bool:
@@ -34,10 +48,12 @@ def flags_read(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None)
     quiet = set(spec.needs.split())
     flags = [w.text.partition("=")[0] for w in words if w.text.startswith("-")]
     operands = [w for w in words if not w.text.startswith("-")]
-    if any(w.text in ("--help", "--version", "-stdout") for w in words):
+    if flags in (["--help"], ["--version"]) or "-stdout" in flags:
         return Word(HOLE, OPEN)
-    if (flags or (spec.raw.get("bare") and not spec.name.count(" "))) and all(
-        _shows(f, quiet) for f in flags
+    if (
+        (flags or (spec.raw.get("bare") and not spec.name.count(" ")))
+        and all(_shows(f, quiet) for f in flags)
+        and not _acts(spec, operands)
     ):
         for word in operands:
             path(shell, "list", word)
@@ -179,6 +195,8 @@ def ip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word
         "stats",
         "g",
     )
+    if named[0].startswith("l") and named[1] == "s":  # `ip link s` is `set`; elsewhere `s` is `show`
+        return _changes(shell, spec, words, "changes the network")
     if named[1] in reads or (
         len(named) > 2 and named[2] in ("list", "show") and named[1] in ("state", "policy")
     ):
@@ -190,7 +208,8 @@ def ip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word
 
 @handler("service")
 def service(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
-    if any(w.text in ("status", "--status-all", "list", "--list") for w in words):
+    asked = {w.text for w in words}
+    if asked & {"status", "--status-all", "list", "--list"} and not asked & _SERVICE_ACTS:
         return Word(HOLE, OPEN)
     return _changes(shell, spec, words, "starts or stops services")
 
@@ -201,3 +220,24 @@ def pacman(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> 
     if re.match(r"^-(?:Q|Ss|Si|Sl|Sg|F|h|V|T)", first) and "y" not in first:
         return Word(HOLE, OPEN)
     return _changes(shell, spec, words, "installs or changes packages")
+
+
+@handler("signals")
+def signals(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`kill -l` lists signals when nothing but a signal follows; elsewhere `-l` is one flag among others."""
+    listing = ("-l", "-L", "--list", "--table")
+    if spec.name in ("kill", "killall") and words and words[0].text in listing and len(words) <= 2:
+        return Word(HOLE, OPEN)
+    return HANDLERS["kill"](shell, spec, [w for w in words if w.text not in listing], stdin)
+
+
+_CLOCK = re.compile(r"\d{4,12}(?:\.\d\d)?")
+
+
+@handler("date")
+def date(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    """`date 010100002030` sets the clock; everything else formats a time."""
+    parsed = parse(spec, words)
+    if not parsed.has("-j") and any(_CLOCK.fullmatch(w.text) for w in parsed.operands):
+        return _changes(shell, spec, words, "sets the clock")
+    return None

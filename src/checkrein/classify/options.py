@@ -5,11 +5,28 @@ Called by commands.py and the handlers. What the grammar does not know is report
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from checkrein.classify.tables import Option, Spec
 from checkrein.classify.words import DYNAMIC, Word
 
+_TELLING = re.compile(
+    r"(?:^|[-_.:])(?:exec|cmd|command|program|plugin|script|eval|hook|write|update|output|out|o|dest|log-?file|"
+    r"logfile|save|dump-to|config|cfg|conf|rc-?file|setopt|preload|require|load|agent|javaagent|init|import|host|"
+    r"server|url|uri|endpoint|bootstrap-server|registry|index|source|proxy|upload|download|delete|remove|rm|force|"
+    r"fix|apply|in-?place|install|exe|executable|binary|python|interpreter|shell|editor|pager|wrapper|compiler|"
+    r"linker|kubeconfig|gemfile|manifest|working-dir|directory|chdir|dir|root|prefix|cwd|generate|bump|"
+    r"password-file|external)(?=$|[-_.:]|s$|ute$)"
+)
+_LOOKALIKE = re.compile(
+    r"^(?:no-.*|(?:.*-)?(?:format|level|style|width|color|colou?rs|timeout|delimiter|separator|name|only|type|first|"
+    r"pattern|ignore|exclude|include|context|limit|size|count|depth|sort|filter|fields?)|"
+    r"(?:show|list|print|with|hide|group|ignore|skip)-.*|force-colou?r|group-directories.*|server-side.*|d|dirs?|directory|"
+    r"dirsfirst|classify)$"
+)
+_OFF = ("none", "false", "no", "off", "0")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORST = ("shell", "exec", "code", "write", "delete", "config", "url", "host", "high", "medium")
 
 
@@ -27,12 +44,43 @@ class Parsed(NamedTuple):
     given: list[Given]
     operands: list[Word]
     unknown: list[str]
+    unlisted: list[Given]
+    """Options an `open` command was given that its table does not list."""
 
     def has(self, *names: str) -> bool:
         return any(option.name in names for option in self.given)
 
     def role(self, role: str) -> bool:
+        if role == "dry":
+            return self._dry()
         return any(option.role == role for option in self.given)
+
+    def _dry(self) -> bool:
+        """The last word on it counts: `--dry-run=client --dry-run=none` is no dry run."""
+        told = [option for option in self.given if option.role == "dry"]
+        cancelled = any(option.name.startswith("--no-dry") for option in self.unlisted)
+        last = told[-1].value if told else None
+        return bool(told) and not cancelled and not (last is not None and last.text in _OFF)
+
+
+def dry_run(words: list[Word]) -> bool:
+    """Whether `--dry-run` is asked for, not cancelled later, and not part of a command behind `--`."""
+    dry = False
+    for word in words:
+        name, mark, text = word.text.partition("=")
+        if word.text == "--":
+            break
+        if name == "--dry-run":
+            dry = not (mark and text in _OFF)
+        elif name == "--no-dry-run":
+            dry = False
+    return dry
+
+
+def telling(name: str) -> bool:
+    """Whether an option nobody listed says by its name that it runs, loads, writes, removes or connects."""
+    plain = _CAMEL.sub("-", name.lstrip("-+")).lower()
+    return not _LOOKALIKE.match(plain) and bool(_TELLING.search(plain))
 
 
 def parse(spec: Spec, words: list[Word], *, stop: bool = False) -> Parsed:
@@ -40,8 +88,9 @@ def parse(spec: Spec, words: list[Word], *, stop: bool = False) -> Parsed:
     given: list[Given] = []
     operands: list[Word] = []
     unknown: list[str] = []
+    unlisted: list[Given] = []
     if spec.style == "plain":
-        return Parsed(given, list(words), unknown)
+        return Parsed(given, list(words), unknown, unlisted)
     read = _long_style if spec.style == "long" else _gnu_style
     index, count = 0, len(words)
     while index < count:
@@ -53,8 +102,15 @@ def parse(spec: Spec, words: list[Word], *, stop: bool = False) -> Parsed:
             break
         if len(text) > 1 and text[0] in "-+" and (text[0] == "-" or text in spec.options):
             following = words[index] if index < count else None
+            before = len(unknown)
             if read(spec, word, following, given, unknown):
                 index += 1
+            if spec.open and len(unknown) > before:
+                del unknown[before:]
+                unlisted.append(_unlisted(word, following))
+            if stop and given and spec.handler == "interpreter" and given[-1].name in spec.needs.split():
+                operands.extend(words[index:])
+                break
             continue
         if word.kind == DYNAMIC and not word.quoted and not word.known and not spec.open:
             unknown.append("an option or operand nobody can know")
@@ -62,7 +118,14 @@ def parse(spec: Spec, words: list[Word], *, stop: bool = False) -> Parsed:
         if stop:
             operands.extend(words[index:])
             break
-    return Parsed(given, operands, unknown)
+    return Parsed(given, operands, unknown, unlisted)
+
+
+def _unlisted(word: Word, following: Word | None) -> Given:
+    name, mark, text = word.text.partition("=")
+    if mark:
+        return Given(name, "attached", word._replace(text=text))
+    return Given(name, "apart", following if following and not following.text.startswith("-") else None)
 
 
 def _find(spec: Spec, name: str) -> tuple[str, Option] | None:
@@ -91,8 +154,9 @@ def _gnu_style(
             if position == 1 and "-#" in spec.options and text[1:].isdigit():
                 given.append(Given("-#", "text", None))
                 return False
-            if not spec.open:
-                unknown.append(name if position == 1 else f"{name} in {word.shown}")
+            unknown.append(name if position == 1 else f"{name} in {word.shown}")
+            if spec.open:
+                _behind(spec, text[position + 1 :], given)
             return False
         if not option.value:
             given.append(Given(name, option.role, None))
@@ -109,6 +173,16 @@ def _gnu_style(
     return False
 
 
+def _behind(spec: Spec, letters: str, given: list[Given]) -> None:
+    """`-lw`: a letter nobody listed does not hide the flags bundled behind it."""
+    if len(letters) > 3 or not letters.isalpha():
+        return
+    for letter in letters:
+        option = spec.options.get(f"-{letter}")
+        if option is not None and not option.value and option.role != "text":
+            given.append(Given(f"-{letter}", option.role, None))
+
+
 def _long_style(
     spec: Spec, word: Word, following: Word | None, given: list[Given], unknown: list[str]
 ) -> bool:
@@ -121,8 +195,7 @@ def _named(spec: Spec, word: Word, following: Word | None, given: list[Given], u
     if found is None and spec.style == "long" and name.startswith("--"):
         found = _find(spec, name[1:])
     if found is None:
-        if not spec.open:
-            unknown.append(name)
+        unknown.append(name)
         return False
     full, option = found
     if mark:

@@ -209,3 +209,27 @@ def pager(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> W
     if any(w.text.startswith("+") and not re.fullmatch(r"\+(?:\d+|G|F|/.*)", w.text) for w in words):
         shell.find("exec", "shell", spec.name, f"`{spec.name}` starts with a command of its own")
     return None
+
+
+_CALCULATED = re.compile(r"!(?![<>=])")
+_CODER = re.compile(r"^(?!(?:png|jpe?g|gif|bmp|tiff?|webp|heic|svg|ico|pdf)\d*:)[A-Za-z]{2,}:(?!//)")
+
+
+@handler("dc")
+def calculator(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`dc` runs a command behind `!`, so what it calculates must be known."""
+    parsed = parse(spec, words)
+    texts = [g.value for g in parsed.given if g.name == "-e" and g.value is not None]
+    texts += [stdin] if stdin is not None else []
+    if parsed.operands or parsed.has("-f") or any(not w.literal or _CALCULATED.search(w.text) for w in texts):
+        shell.find("exec", "code", spec.name, "`dc` can run commands from what it calculates")
+    return None
+
+
+@handler("image")
+def image(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    """`identify CODER:FILE`: some coders fetch, run or delete what they name."""
+    for word in parse(spec, words).operands:
+        if _CODER.match(word.text):
+            shell.find("exec", "unknown", word.shown, f"`{spec.name}` may do more than read {word.shown}")
+    return None

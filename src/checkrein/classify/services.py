@@ -9,8 +9,8 @@ import re
 
 from checkrein.classify import hosts
 from checkrein.classify.arguments import delicate, network, path
-from checkrein.classify.commands import handler, options, plain
-from checkrein.classify.options import parse
+from checkrein.classify.commands import handler, options, plain, unlisted
+from checkrein.classify.options import dry_run, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, NETWORK, OPEN, SECRET, UNKNOWN, Word
@@ -223,7 +223,7 @@ def aws(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
     for word in words:
         if "file://" in word.text:
             path(shell, "read", word._replace(text=word.text.partition("file://")[2]))
-    if any(w.text == "--dry-run" for w in words):
+    if dry_run(words):
         shell.find("network", "service", "aws", "it only asks whether it could")
         return Word(HOLE, OPEN)
     return None
@@ -261,11 +261,11 @@ def upload(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> 
 @handler("kubectl")
 def kubectl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Client-side dry runs only print; anything about secrets shows them."""
-    if any(w.text in ("--dry-run=client", "--dry-run=server", "--dry-run") for w in words):
+    if dry_run(words):
         parsed = parse(spec, words)
         options(shell, spec, parsed._replace(unknown=[]))
         for given in parsed.given:
-            if given.name == "-f" and given.value is not None:
+            if given.name in ("-f", "--filename") and given.value is not None:
                 path(shell, "read", given.value)
         shell.find("network", "service", "kubectl", "it only says what it would do")
         return Word(HOLE, OPEN)
@@ -327,6 +327,7 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     quiet = quiet or (verb in ("pkey", "rsa", "ec", "ecparam") and "-noout" in flags and "-text" not in flags)
     if not quiet and not flags & {"-pubin", "-list_curves"}:
         shell.find("exec", "unknown", f"openssl {verb}", f"`openssl {verb}` makes or uses keys")
+    unlisted(shell, spec, parsed)
     for word in parsed.operands:
         path(shell, "read", word)
     return Word(HOLE, DYNAMIC)
@@ -389,6 +390,7 @@ def daemon(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
     flags = {w.text for w in words}
     changes = {"--delete", "--alter", "--create", "--add", "--remove", "--reset-offsets", "--execute"}
     if spec.name.startswith("kafka-") and flags & {"--list", "--describe"} and not flags & changes:
+        unlisted(shell, spec, parse(spec, words))
         return Word(HOLE, OPEN)
     if not words or words[0].text.startswith("-"):
         return plain(shell, spec, words, stdin)

@@ -101,3 +101,29 @@ def test_a_variable_kept_to_the_line_is_not_another_programs_business():
     assert judge("MY_PATH=/tmp/x; ls $MY_PATH").category is Category.low
     assert judge("export MY_PATH=/tmp/x; ls $MY_PATH").category > Category.low
     assert judge("MY_PATH=x; export MY_PATH; ls").category > Category.low
+
+
+@pytest.mark.parametrize(
+    ("assignment", "low"),
+    [
+        ("PYLINTRC=/tmp/x", False),
+        ("GOCACHEPROG=/tmp/x", False),
+        ("PROTOC=./protoc", False),
+        ("CC_x86_64_unknown_linux_gnu=/tmp/x", False),
+        ("HARNESS_PERL_SWITCHES=-Mx", False),
+        ("CustomBeforeTargets=/tmp/x.targets", False),
+        ("SOME_THING=host.example:80", False),
+        ("SOME_THING=203.0.113.9", False),
+        ("SOME_THING='a b'", False),
+        ('SOME_THING="$(cat x)"', False),
+        ("SOME_THING=", True),
+        ("SOME_THING=1.5", True),
+        ("SOME_THING=true", True),
+        ("SOME_THING=fast", True),
+        ("TZ=Europe/Berlin", True),
+        ("RUST_LOG=app::db=debug", True),
+    ],
+)
+def test_an_unknown_name_is_harmless_only_with_a_value_that_can_name_no_file_host_or_option(assignment, low):
+    assert (judge(f"{assignment} ls").category is Category.low) == low
+    assert (judge(f"export {assignment}; ls").category is Category.low) == low

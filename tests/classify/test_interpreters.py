@@ -102,3 +102,10 @@ def test_shell_text_is_judged_by_what_it_says():
 def test_scripts_for_other_machines_are_code_too():
     assert judge("osascript -e 'do shell script \"id\"'").category >= Category.high
     assert judge("osascript x.scpt").category > Category.low
+
+
+def test_shells_with_a_syntax_of_their_own_are_opaque():
+    for command in ("csh -c 'ls x'", "fish -c 'echo (id)'", "echo 'ls (id)' | fish", "nu -c 'ls'"):
+        assert judge(command).category > Category.low, command
+    assert judge("fish -c 'rm -rf x'").category is Category.high
+    assert judge("fish --version").category is Category.low

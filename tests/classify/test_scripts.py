@@ -106,3 +106,98 @@ def test_a_sed_script_is_judged_by_the_files_it_names():
 )
 def test_sql_reads_or_changes(sql, low):
     assert (judge(f'sqlite3 a.db "{sql}"').category is Category.low) == low
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        'BEGIN{x=4/2;system("id");y=4/2}',
+        "{print | $0}",
+        '{print "x" | $1}',
+        'BEGIN{f="system"; @f("id")}',
+        'if (1) /"/; system("id") #"/',
+        'BEGIN{while((getline l < (".e" "nv"))>0) print l}',
+        "{while((getline l < $1)>0) print l}",
+        'BEGIN{ARGV[1]=".env";ARGC=2}{print}',
+        'BEGIN{print SYMTAB["ENVIRON"]["X"]}',
+        '{print > "/dev/std" "x"}',
+        "{print $1 > $2}",
+        '{print "never ends}',
+        "{unknown_function($1)}",
+    ],
+)
+def test_an_awk_program_is_low_only_when_every_part_of_it_is_known_to_print_or_compute(program):
+    assert judge(f"awk '{program}' x").category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "awk '{print $1 > \"/dev/stderr\"}' x",
+        "awk '{print $1/2, $2/3}' x",
+        "awk '/a|b/ && $2 ~ /c|d/ {print; next}' x",
+        "awk 'NR==FNR || FILENAME==ARGV[1] {print}' x y",
+        'awk \'BEGIN{PROCINFO["sorted_in"]="@ind_str_asc"} {a[$1]++} END{for(k in a) print k, a[k]}\' x',
+        "awk 'function f(x) {return x/2} {print f($1)}' x",
+        "awk '{while ((getline line) > 0) n++} END {printf(\"%d\\n\", n)}' x",
+        "awk 'if ($1 > 2) print' x",
+        "jq '{env: .a}' x.json",
+        "jq '\"\\(.env) env\"' x.json",
+        "yq '\"env\"' x.yaml",
+    ],
+)
+def test_look_alikes_of_commands_in_programs_stay_low(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "jq -n '\"\\(env)\"'",
+        'jq -rn \'"a \\("b \\($ENV.X)")"\'',
+        "jq -n '@sh \"\\(env.HOME)\"'",
+        "jq 'input_filename' x",
+        "yq -n '\"\\(strenv(X))\"'",
+        'sed "s/a/$(cat x)/" y',
+        'awk "{print $(cat x)}" y',
+    ],
+)
+def test_interpolation_does_not_hide_a_program(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    ("command", "low"),
+    [
+        ('sed -n "${START},${END}p" x', True),
+        ('sed "s/a/$B/" x', True),
+        ('sed "s/a/b/;$MORE" x', False),
+        ('sed "s/a/b/$FLAGS" x', False),
+        ('sed "w $FILE" x', False),
+    ],
+)
+def test_an_unknown_part_of_a_sed_script_is_tame_only_where_it_is_a_value(command, low):
+    assert (judge(command).category is Category.low) == low
+
+
+@pytest.mark.parametrize(
+    ("command", "low"),
+    [
+        ("psql -c \"select '--'; drop table t\"", False),
+        ("psql -c \"select '/*'; drop table t; select '*/'\"", False),
+        ("psql -c 'select $a$ \"$a$; drop table t; select \"x'", False),
+        ("psql -c \"select E'\\\\''; drop table t; --'\"", False),
+        ("mysql -e \"select 'a\\\\''; drop table t; -- '\"", False),
+        ("mysql -e 'select 1 /*! ; drop table t */'", False),
+        ("mysql -e \"select 1 # '\n; drop table t; -- '\"", False),
+        ("sqlite3 a.db \"select [']; drop table t; select [']\"", False),
+        ("psql -c \"select '; drop table t'\"", True),
+        ("psql -c 'select 1 -- ; drop table t'", True),
+        ("psql -c 'select 1 /* ; drop table t */'", True),
+        ("mysql -e 'select 1 # ; drop table t'", True),
+        ("sqlite3 a.db 'select [a;b] from t'", True),
+        ("mysql -e 'select `a;b` from t'", True),
+    ],
+)
+def test_sql_behind_a_quote_or_a_comment_is_read_as_the_dialect_reads_it(command, low):
+    assert (judge(command).category is Category.low) == low

@@ -93,3 +93,61 @@ def test_secrets_in_history_are_still_secrets():
     assert judge("git show HEAD:.env").category is Category.high
     assert judge("git cat-file -p HEAD:config/.env").category is Category.high
     assert judge("git show HEAD:.env.example").category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git branch -v -f main HEAD~5",
+        "git branch --sort=refname x",
+        "git branch --format='%(refname)' x",
+        "git branch -u origin/main",
+        "git tag --sort=refname v9",
+        "git config --unset-all user.email",
+        "git config --remove-section remote.origin",
+        "git config edit",
+        "git config --get http.https://github.com/.extraheader",
+        "git config get credential.helper",
+        "git archive HEAD .env",
+        "git log -U3 -- .env",
+        "git remote show origin",
+        "hg log --config extensions.x=/tmp/x.py",
+        "svn diff --diff-cmd /tmp/x",
+        "svn cat https://x.example/x",
+        "jj log --config=ui.pager=/tmp/x",
+        "gh config get -h github.com oauth_token",
+    ],
+)
+def test_what_changes_runs_or_shows_secrets_is_not_low(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git branch -vv",
+        "git branch -a --sort=-committerdate",
+        "git branch --merged main",
+        "git branch --contains HEAD",
+        "git tag -l 'v*' --sort=-version:refname",
+        "git tag -n",
+        "git config --get user.email",
+        "git config --list",
+        "git archive --list",
+        "git log -- .env",
+        "git remote show",
+        "git remote -v",
+        "git push --dry-run --help",
+        "svn log -l 3",
+        "gh config get git_protocol",
+        "gh pr list",
+    ],
+)
+def test_looking_at_the_repository_is_low(command):
+    assert judge(command).category is Category.low
+
+
+def test_a_subcommand_gh_does_not_ship_is_an_extension_and_never_low():
+    assert judge("gh dash view").category > Category.low
+    assert judge("gh some-extension list").category > Category.low
+    assert judge("gh issue view 3").category is Category.low

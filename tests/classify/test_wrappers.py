@@ -131,3 +131,39 @@ def test_our_own_command_line_beyond_its_read_only_verbs_is_critical():
     for verb in ("rules add x", "phase building", "status --output x", "$V", "inbox", "stop", "nonsense"):
         assert judge(f"checkrein {verb}").category is Category.critical, verb
         assert judge(f"timeout 5 checkrein {verb}").category is Category.critical, verb
+
+
+@pytest.mark.parametrize(
+    ("command", "low"),
+    [
+        ("find . -iname .ENV -exec cat {} +", False),
+        ("find . -regex '.*env' -exec cat {} \\;", False),
+        ("find . -name '.en*' -exec cat {} +", False),
+        ("find . -name x -o -name .env -exec cat {} +", False),
+        ("find . -maxdepth 1 -name '.*' -type f -exec head {} +", False),
+        ("fd . ~/.ssh -x cat", False),
+        ("fd -e pem -x cat", False),
+        ("fd -e pem | xargs cat", False),
+        ("ls -A | grep env | xargs cat", False),
+        ("git ls-files | grep -i '\\.pem$' | xargs head -1", False),
+        ("grep -rl PRIVATE . | xargs cat", False),
+        ("find . -name '*secret*' | xargs cat", False),
+        ("find . -name '*.py' -exec wc -l {} +", True),
+        ("find . -not -name .env -name '*.md' -exec cat {} +", True),
+        ("find . -name '.env*' -exec ls -l {} +", True),
+        ("fd -e py -x wc -l", True),
+        ("git ls-files | grep environment | xargs wc -l", True),
+        ("git ls-files | grep -v env | xargs wc -l", True),
+        ("grep -rl private src | xargs wc -l", True),
+    ],
+)
+def test_names_of_secrets_that_are_fed_to_a_reader_are_secrets_read(command, low):
+    assert (judge(command).category is Category.low) == low
+
+
+def test_tar_packs_what_lies_below_the_folder_it_is_sent_to():
+    assert judge("tar -C ~/.aws -cf - .").category is Category.high
+    assert judge("tar -C ~/.ssh -cf - config").category is Category.high
+    assert judge("tar -cf - -T list").category > Category.low
+    assert judge("tar -xOf a.tar .env").category is Category.high
+    assert judge("tar -C src -cf - .").category is Category.low

@@ -17,6 +17,7 @@ from checkrein.classify.words import DYNAMIC, GLOB, HOLE, LITERAL, NAMES, NETWOR
 
 _PATHLIKE = re.compile(r"[/~]|^\.|\.[A-Za-z0-9]{1,6}$|^id_")
 
+_DESCRIPTOR = re.compile(r"/dev/fd/[^/]*$")
 SAYS = {
     "package": "installs or changes packages",
     "git": "changes the repository",
@@ -152,7 +153,7 @@ def path(shell: Shell, role: str, word: Word) -> None:
     if role == "read" and word.kind == OPEN and word.taint & NAMES:
         shell.find("read", "secret", word.shown, "it reads files whose names are names of secrets")
         return
-    if word.text == "-" or (word.text.startswith("/dev/fd/") and role in ("read", "list", "write")):
+    if word.text == "-" or (_DESCRIPTOR.match(word.text) and role in ("read", "list", "write")):
         return
     if is_url(word.text):
         where, host = hosts.scope_of(word, shell.tables.known_hosts)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from checkrein.classify.arguments import away, delicate, is_url, network, outside, path
-from checkrein.classify.commands import HANDLERS, apply, handler, options, plain, unlisted
+from checkrein.classify.commands import HANDLERS, apply, handler, plain
+from checkrein.classify.flags import options, unlisted
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, matches_verb

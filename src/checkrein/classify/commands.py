@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
-from itertools import pairwise
 
 from checkrein.call import Category
 from checkrein.classify.arguments import (
     SAYS,
-    away,
     delicate,
-    is_url,
-    network,
     outside,
-    path,
     shell_text,
     value,
 )
-from checkrein.classify.options import Given, Parsed, assign, parse, telling
+from checkrein.classify.flags import options, quiet, unlisted
+from checkrein.classify.options import Parsed, assign, parse
 from checkrein.classify.shell import Shell
-from checkrein.classify.tables import Spec, data, matches_verb
+from checkrein.classify.tables import Spec
+from checkrein.classify.verbs import asks_for_help, named_thing, verbs
 from checkrein.classify.words import (
     DYNAMIC,
     EMPTY,
@@ -46,22 +42,6 @@ HANDLERS: dict[str, Handler] = {}
 _BINARIES = re.compile(
     r"^(?:/bin|/sbin|/usr/bin|/usr/sbin|/usr/local/bin|/usr/local/sbin|/opt/homebrew/bin|/opt/local/bin|/snap/bin)/([^/]+)$"
 )
-_LOADED = (".so", ".dylib", ".dll", ".jar", ".sh", ".js", ".cjs", ".mjs", ".py", ".rb", ".pl", ".lua")
-_FORMATS = frozenset(
-    "json yaml yml table text wide tsv csv xml name plain sarif github html line lines short full pretty"
-    " markdown md tree dot none off auto ndjson jsonl raw value id toml simple long compact grouped stylish"
-    " unix tap spec verbose default human concise - /dev/stdout /dev/stderr /dev/null true false 0 1".split()
-)
-_FORMATTED = ("jsonpath", "custom-columns", "go-template", "template", "json", "yaml", "format")
-_HOSTS = re.compile(r"(?:^|[-_.])(?:host|server|url|uri|endpoint|registry|proxy)s?$")
-_OWN_ADDRESSES = frozenset(("aws", "gcloud", "az", "gh", "glab", "git"))
-"""Clients that only ever talk to their own service, whatever address an argument shows."""
-_ELSEWHERE = frozenset(
-    "-C --manifest-path --prefix --directory --dir --cwd --project --root --rootdir --package-path"
-    " --working-dir --gemfile --project-dir --project-root --python".split()
-)
-"""Options that say where a command finds the project it works on."""
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://.*")
 _LOADERS = frozenset(
     "terraform tofu terragrunt vagrant bundle bundler cargo mix pulumi cdk cdktf ansible"
     " ansible-inventory sls serverless".split()
@@ -162,14 +142,6 @@ def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
     return plain(shell, spec, words, stdin)
 
 
-def _asks_for_help(words: list[Word]) -> bool:
-    """`--help` alone, or last behind operands only: elsewhere it may be another option's value."""
-    literal = [word.text for word in words]
-    if literal[:1] == ["--help"]:
-        return True
-    return literal[-1:] == ["--help"] and not any(text.startswith("-") for text in literal[:-1])
-
-
 def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     parsed = parse(spec, words, stop=True)
     options(shell, spec, parsed)
@@ -191,14 +163,14 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
         return Word(HOLE, OPEN)
     deeper = _deeper(shell, spec.name, parsed.operands)
     if deeper is not None:
-        if _quiet(deeper[0]):
+        if quiet(deeper[0]):
             unlisted(shell, spec, parsed)
         return apply(shell, deeper[0], deeper[1], stdin)
     if any(spec.verbs):
         return verbs(shell, spec, words)
     if "args" in spec.raw:
         return plain(shell, spec, words, stdin)
-    if _asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
+    if asks_for_help(rest) or (not rest and first.text in ("version", "completion")):
         return Word(HOLE, OPEN)
     shell.find(
         "exec",
@@ -228,94 +200,8 @@ def _deeper(shell: Shell, name: str, words: list[Word]) -> tuple[Spec, list[Word
     return None
 
 
-def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
-    """A service's command line, judged by the first verb in it that says whether it reads or changes."""
-    parsed = parse(spec, words)
-    options(shell, spec, parsed)
-    if _asks_for_help(words) or ([w.text for w in words[-1:]] == ["-h"] and words[-2:][0].text[:1] != "-"):
-        return Word(HOLE, OPEN)
-    target = f"{spec.name} {' '.join(w.shown for w in parsed.operands[:3])}"
-    if parsed.role("dry"):
-        shell.find("network", "service", target, f"`{target}` only says what it would do")
-        return Word(HOLE, OPEN)
-    values = _possible_values(spec, words)
-    kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)], values)
-    if kind == "critical":
-        shell.find("message", "outside", target, f"`{target}` sends or pays")
-    elif kind == "secret":
-        shell.find("secret", "service", target, f"`{target}` shows or changes secrets")
-        return Word(HOLE, DYNAMIC, SECRET)
-    elif kind == "write":
-        scope = spec.scope or ("service-write" if spec.effect in ("", "network") else "")
-        shell.find(spec.effect or "network", scope, target, f"`{target}` changes something", spec.risk)
-    elif kind == "read":
-        service = spec.effect in ("", "network")
-        shell.find("network" if service else "read", "service", target, f"`{target}` only looks")
-        delicate(shell, parsed.operands)
-        unlisted(shell, spec, parsed)
-        for word in parsed.operands:
-            _named_thing(shell, spec, word)
-        return Word(HOLE, OPEN)
-    else:
-        shell.find("exec", "unknown", target, f"`{target}` is not something we know")
-    return UNKNOWN
-
-
-def _named_thing(shell: Shell, spec: Spec, word: Word) -> None:
-    """What a reading verb is pointed at: an address is talked to, a package given as a file is evaluated."""
-    text = word.text
-    if is_url(text) and _first(spec) not in _OWN_ADDRESSES:
-        network(shell, spec, word)
-    elif spec.effect == "package" and text.startswith((".", "/", "~")) and not text.startswith("/nix/store/"):
-        shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` evaluates {word.shown}")
-    elif (spec.effect, spec.scope) == ("read", "list") and away(shell, word):
-        shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` works on {word.shown}")
-
-
-def _first(spec: Spec) -> str:
-    return spec.name.partition(" ")[0]
-
-
-def _possible_values(spec: Spec, words: list[Word]) -> set[str]:
-    """Words behind an option we do not know: they may be its value, so they are no proof of reading."""
-    pairs = pairwise(words)
-    return {
-        b.text
-        for a, b in pairs
-        if a.text.startswith("-") and "=" not in a.text and a.text not in spec.options
-    }
-
-
-def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
-    """Which of the table's verbs comes first; wildcards count only when no named verb does."""
-    reads, writes, secrets, criticals = spec.verbs
-    while operands and operands[0] in spec.groups:
-        operands = operands[1:]
-    at = {"first": operands[:1], "second": operands[1:2], "any": operands[:4]}[spec.verb]
-    named = tuple(verb for verb in writes if verb.strip("*-")) + change_verbs()
-    for word in at:
-        if matches_verb(word, criticals):
-            return "critical"
-        if matches_verb(word, tuple(v for v in secrets if v != "*")):
-            return "secret"
-        if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
-            return "write"
-        if word not in values and matches_verb(word, reads):
-            return "read"
-        if matches_verb(word, named):
-            return "write"
-    if "*" in secrets:
-        return "secret"
-    return "write" if "*" in writes or any(matches_verb(w, writes) for w in at) else ""
-
-
-@cache
-def change_verbs() -> tuple[str, ...]:
-    return tuple(data("_tools")["names"]["changes"])
-
-
 def plain(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
-    if _asks_for_help(words) and "command*" not in spec.args and "shell*" not in spec.args:
+    if asks_for_help(words) and "command*" not in spec.args and "shell*" not in spec.args:
         return Word(HOLE, OPEN)
     if spec.effect == "network" and any(w.text == HOLE and not w.quoted for w in words):
         shell.find("exec", "unknown", spec.name, f"an option of `{spec.name}` cannot be known")
@@ -347,86 +233,6 @@ def _own_effect(shell: Shell, spec: Spec, parsed: Parsed, *, dry: bool) -> None:
     )
 
 
-def options(shell: Shell, spec: Spec, parsed: Parsed) -> bool:
-    """Effects of the options given; true when one of them makes the command only pretend."""
-    for name in parsed.unknown:
-        shell.find("exec", "unknown", name, f"`{name}` of `{spec.name}` is not an option we know")
-    for given in parsed.given:
-        role = given.role
-        if role in ("text", "dry", "low", "inplace", "target"):
-            if role == "target" and given.value is not None:
-                path(shell, "write", given.value)
-            elif role == "text" and given.value is not None:
-                _setting(shell, spec, given.name, given.value)
-            continue
-        if given.value is None:
-            _flag(shell, spec, given)
-        else:
-            value(shell, spec, role, given.value, given.name)
-    dry = parsed.role("dry")
-    if parsed.unlisted and (dry or _quiet(spec)):
-        unlisted(shell, spec, parsed)
-    return dry
-
-
-def _setting(shell: Shell, spec: Spec, name: str, word: Word) -> None:
-    """A listed option's value is harmless, unless it leads out of the project or to another machine."""
-    runs = "command*" in spec.args
-    if (runs or (spec.effect and name in _ELSEWHERE)) and away(shell, word):
-        shell.find("exec", "elsewhere", word.shown, f"`{name}` points `{spec.name}` at {word.shown}")
-    elif spec.effect == "network" and is_url(word.text) and _first(spec) not in _OWN_ADDRESSES:
-        network(shell, spec, word)
-
-
-def _quiet(spec: Spec) -> bool:
-    """Whether a command is harmless as long as no option says otherwise."""
-    harmless = spec.effect in ("", "read", "test") and not any(spec.verbs)
-    return harmless or spec.scope in ("service", "list", "read")
-
-
-def unlisted(shell: Shell, spec: Spec, parsed: Parsed) -> None:
-    """Options an `open` entry does not list: harmless unless their name or their value says otherwise."""
-    if _first(spec) in _OWN_ADDRESSES:
-        return
-    for name, how, word in parsed.unlisted:
-        tells = telling(name)
-        if word is not None and (address := _ADDRESS.search(word.text)) and is_url(address.group()):
-            network(shell, spec, word._replace(text=address.group()))
-        elif word is not None and tells and _HOSTS.search(name):
-            network(shell, spec, word)
-        elif _loads(shell, spec, how, word) or (tells and not _a_format(word)):
-            shell.find("exec", "option", name, f"`{name}` of `{spec.name}` may run, load or write something")
-
-
-def _loads(shell: Shell, spec: Spec, how: str, word: Word | None) -> bool:
-    if word is None:
-        return False
-    if how == "apart" and spec.args[0].rstrip("*") in ("read", "list", "pattern", "url-or-path"):
-        return False
-    return away(shell, word) or word.text.endswith(_LOADED)
-
-
-def _a_format(word: Word | None) -> bool:
-    return word is not None and (word.text in _FORMATS or word.text.partition("=")[0] in _FORMATTED)
-
-
-def _flag(shell: Shell, spec: Spec, given: Given) -> None:
-    role = given.role
-    if role in Category.__members__:
-        kind = spec.effect or "exec"
-        why = f"`{spec.name} {given.name}` is an option to be careful with"
-        shell.find(kind, spec.scope, f"{spec.name} {given.name}", why, Category[role])
-    elif role in ("write", "delete"):
-        shell.find(role, "project", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {role}s files")
-    elif role in ("read", "list", "sql", "script", "code"):
-        return
-    else:
-        kind = {"shell": "exec", "url": "network", "host": "network"}.get(role, role)
-        shell.find(
-            kind, "option", f"{spec.name} {given.name}", f"`{spec.name} {given.name}` {SAYS.get(kind, kind)}"
-        )
-
-
 def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dry: bool) -> Word | None:
     """Effects of the operands; the output when the operands were a command of their own."""
     inplace, targeted = parsed.role("inplace"), parsed.role("target")
@@ -443,7 +249,7 @@ def operands(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None, *, dr
             )
             continue
         if role == "text" and spec.effect in ("network", "read", "package"):
-            _named_thing(shell, spec, word)
+            named_thing(shell, spec, word)
         value(shell, spec, _changed_role(role, inplace=inplace, dry=dry), word, "")
     return None
 

@@ -5,9 +5,12 @@ Handlers for psql, mysql, sqlite3, duckdb, sqlcmd and redis-cli.
 
 from __future__ import annotations
 
+import re
+
 from checkrein.classify import hosts
 from checkrein.classify.arguments import SCRIPTS
-from checkrein.classify.commands import handler, operands, options
+from checkrein.classify.commands import handler, operands
+from checkrein.classify.flags import options
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.scripts import reaches_out
 from checkrein.classify.shell import Shell
@@ -33,7 +36,7 @@ def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
             g.value for g in parsed.given if g.role == "sql" and g.value is not None
         ] + parsed.operands[1:]
         for word in statements:
-            reaches_out(shell, word)
+            reaches_out(shell, spec, word)
         options(shell, spec, parsed._replace(given=[g for g in parsed.given if g.role != "sql"]))
         return _session(shell, spec, stdin) if stdin is not None else Word(HOLE, DYNAMIC)
     options(shell, spec, parsed)
@@ -96,21 +99,36 @@ def _go_sqlcmd(shell: Shell, spec: Spec, words: list[Word]) -> Word:
     return Word(HOLE, DYNAMIC)
 
 
+_HOST_OPTIONS = ("-h", "--host", "-S", "--server")
+_TARGET_OPTIONS = ("-d", "--dbname", "-u", "--uri", "-D", "--database")
+_CONNINFO = re.compile(r"(?:^|\s)(?:host|hostaddr|service)\s*=\s*'?([^\s']+)")
+
+
 def _database_host(shell: Shell, spec: Spec, parsed: Parsed) -> None:
-    for given in parsed.given:
-        if (
-            given.name in ("-h", "--host", "-S", "--server")
-            and given.value is not None
-            and not given.value.text.startswith("/")
-        ):
-            scope, host = hosts.scope_of(given.value, shell.tables.known_hosts)
-            if scope != "loopback":
-                shell.find("network", "known", host, f"`{spec.name}` talks to the database at {host}")
-    for word in parsed.operands[:1]:
+    """Every spelling of another machine: a host option, a URL, a connection string."""
+    given = [g for g in parsed.given if g.value is not None]
+    named = [g.value for g in given if g.name in _HOST_OPTIONS and g.value is not None]
+    targets = [g.value for g in given if g.name in _TARGET_OPTIONS and g.value is not None]
+    for word in [*targets, *parsed.operands[:1]]:
         if "://" in word.text:
-            scope, host = hosts.scope_of(word, shell.tables.known_hosts)
-            if scope != "loopback":
-                shell.find("network", "known", host, f"`{spec.name}` talks to the database at {host}")
+            named.append(word)
+        named += [word._replace(text=host) for host in _CONNINFO.findall(word.text)]
+        named += [word._replace(text=host) for host in re.findall(r"[?&]host(?:addr)?=([^&]+)", word.text)]
+    for word in named:
+        scope, host = hosts.scope_of(word, shell.tables.known_hosts)
+        if scope != "loopback" and not word.text.startswith("/") and not _local_socket(word.text):
+            shell.find("network", "known", host, f"`{spec.name}` talks to the database at {host}")
+
+
+def _local_socket(text: str) -> bool:
+    return bool(re.match(r"(?:postgres(?:ql)?|redis|unix|mysql|sqlite|duckdb):///", text))
+
+
+@handler("database-ping")
+def ping(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    """Asking whether a server answers: low here, a connection elsewhere."""
+    _database_host(shell, spec, parse(spec, words))
+    return None
 
 
 @handler("redis")

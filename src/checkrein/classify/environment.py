@@ -1,6 +1,6 @@
 """Environment hijacks: variables that make the next program run, load or trust something else.
 
-Called for every assignment in a shell line; harmless names stay silent.
+Called for every assignment in a shell line; harmless names and plainly inert values stay silent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Protocol
 
 from checkrein.classify.tables import data
-from checkrein.classify.words import Word
+from checkrein.classify.words import HOLE, OPEN, Word
 
 
 class Finder(Protocol):
@@ -32,6 +32,7 @@ def _rules() -> dict[str, re.Pattern[str]]:
         "harmless": re.compile(f"(?:{exact['harmless']})\\Z"),
         "shape": re.compile(f"(?:^|_)(?:{shape})(?:_|\\d*$)"),
         "values": re.compile("|".join(rows["values"])),
+        "inert": re.compile(f"(?:{'|'.join(rows['inert'])})\\Z"),
     }
 
 
@@ -51,6 +52,14 @@ def judge(finder: Finder, name: str, value: Word, *, exported: bool) -> None:
         finder.find("config", "environment", name, f"{name} may change what the program runs or loads")
     elif exported and value.literal and rules["values"].search(value.text):
         finder.find("config", "environment", name, f"the value of {name} looks like code or an option")
+    # INVARIANT: an unknown name is harmless only with a value that can name no file host or option
+    elif exported and not name.islower() and not _inert(value, rules["inert"]):
+        finder.find("exec", "environment", name, f"{name}={value.shown} may change what the program runs")
+
+
+def _inert(value: Word, plain: re.Pattern[str]) -> bool:
+    """A switch, a number, a plain word, or what the user's own environment holds already."""
+    return bool(plain.match(value.text)) if value.literal else value.kind == OPEN and value.text == HOLE
 
 
 def _tame(name: str, value: str) -> bool:

@@ -9,13 +9,15 @@ import re
 from functools import cache
 
 from checkrein.classify.arguments import delicate, path, shell_text
-from checkrein.classify.commands import handler, options
+from checkrein.classify.commands import handler
+from checkrein.classify.flags import options
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, data
 from checkrein.classify.words import GLOB, HOLE, LITERAL, NETWORK, OPEN, UNKNOWN, Word
 
 _STRING = re.compile(r"""(?<!\w)(?:"([^"\n]{1,300})"|'([^'\n]{1,300})')""")
+_OTHER_SYNTAX = frozenset("fish csh tcsh elvish nu xonsh".split())
 _LONELY = frozenset(("--version", "-V", "--help", "-h", "-v"))
 
 
@@ -41,6 +43,8 @@ def run_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -
     if parsed.has("-c"):
         if not parsed.operands:
             return UNKNOWN
+        if spec.name in _OTHER_SYNTAX:
+            code(shell, spec.name, parsed.operands[0])
         return shell_text(shell, parsed.operands[0], stdin, parsed.operands[2:])
     if parsed.has("--version", "--help"):
         return Word(HOLE, OPEN)
@@ -52,6 +56,8 @@ def run_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -
         shell.unclear("it starts a shell that waits for commands")
         return UNKNOWN
     shell.find("exec", "piped", spec.name, f"`{spec.name}` runs what it is fed")
+    if spec.name in _OTHER_SYNTAX:
+        code(shell, spec.name, stdin)
     return shell_text(shell, stdin)
 
 

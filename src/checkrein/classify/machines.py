@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 
 from checkrein.classify.arguments import path
-from checkrein.classify.commands import HANDLERS, change_verbs, handler, options, plain
+from checkrein.classify.commands import HANDLERS, handler, plain
+from checkrein.classify.flags import options
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, matches_verb
+from checkrein.classify.verbs import change_verbs
 from checkrein.classify.words import HOLE, OPEN, UNKNOWN, Word
 
 

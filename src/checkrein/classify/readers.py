@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from checkrein.classify.arguments import delicate, path
-from checkrein.classify.commands import handler, operands, options, passed_on, plain
+from checkrein.classify.commands import handler, operands, passed_on, plain
+from checkrein.classify.flags import options
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec

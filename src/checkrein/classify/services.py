@@ -9,7 +9,8 @@ import re
 
 from checkrein.classify import hosts
 from checkrein.classify.arguments import delicate, network, path
-from checkrein.classify.commands import handler, options, plain, unlisted
+from checkrein.classify.commands import handler, plain
+from checkrein.classify.flags import options, unlisted
 from checkrein.classify.options import dry_run, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec

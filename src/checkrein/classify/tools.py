@@ -6,21 +6,29 @@ Names and argument spellings live in `tables/_tools.toml`; paths and hosts are j
 from __future__ import annotations
 
 import re
+import shlex
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 from checkrein.call import GLOBAL_DOMAIN, Category, Effect, ToolCall
 from checkrein.classify import arming, domains, hosts
+from checkrein.classify.commands import run
 from checkrein.classify.findings import Finding, Part
+from checkrein.classify.normalise import MAX_LENGTH
 from checkrein.classify.paths import Places
+from checkrein.classify.shell import Overflow, Shell
 from checkrein.classify.tables import Tables, data
-from checkrein.classify.words import GLOB, Word
+from checkrein.classify.words import GLOB, Word, braces
 
 _PATCH = re.compile(
     r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move) to: (.+)$|^(?:\+\+\+|---) [ab]/(\S+)", re.M
 )
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LIFECYCLE = re.compile(r'"(?:pre|post)?(?:install|prepare|publish|pack|test|build|start)"\s*:')
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PLAIN_SHELL = re.compile(r"(?:(?:/usr(?:/local)?)?/bin/)?(?:ba|z|da|k)?sh")
+_URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _MAX_VALUES = 200
 
 
@@ -31,15 +39,67 @@ def vocabulary() -> dict[str, str]:
 
 
 def kind_of(call: ToolCall) -> str:
-    return vocabulary().get(call.tool.lower(), "") if call.server is None else "mcp"
+    if call.server is not None:
+        return "mcp"
+    kind = vocabulary().get(call.tool.lower(), "")
+    return "escalated" if kind == "shell" and any(map(_leaves_sandbox, _spelled(call, "escalate"))) else kind
+
+
+def _leaves_sandbox(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value) and value.lower() not in data("_tools")["sandboxed"]
+    return bool(value)
+
+
+def _spelled(call: ToolCall, key: str) -> list[Any]:
+    """Every value of an argument, under all the spellings agents use for it."""
+    names = data("_tools")["arguments"][key]
+    return [call.arguments[name] for name in names if name in call.arguments]
 
 
 def argument(call: ToolCall, key: str) -> Any:
-    """An argument under any of the spellings agents use for it."""
-    for name in data("_tools")["arguments"][key]:
-        if name in call.arguments:
-            return call.arguments[name]
-    return None
+    """An argument under any of the spellings agents use for it; a command with all that is set around it."""
+    spelled = _spelled(call, key)
+    if key == "command":
+        return _command(call, spelled)
+    return spelled[0] if spelled else None
+
+
+def _command(call: ToolCall, spelled: list[Any]) -> Any:
+    """INVARIANT: when one argument is spelled twice every spelling counts."""
+    around = _around(call)
+    if around is None or not spelled:
+        return None
+    if len(spelled) == 1 and not around:
+        return spelled[0]
+    lines: list[str] = []
+    for value in spelled:
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            lines.append(shlex.join(value))
+        elif isinstance(value, str):
+            lines.append(value)
+        else:
+            return None
+    return "\n".join([*around, *lines])
+
+
+def _around(call: ToolCall) -> list[str] | None:
+    """The environment and the shell a call asks for, as the lines that would set them; None: unreadable."""
+    lines: list[str] = []
+    for value in _spelled(call, "env"):
+        pairs = value.items() if isinstance(value, dict) else _pairs(value)
+        for name, text in pairs:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                return None
+            lines.append(f"export {name}={shlex.quote(str(text))}")
+    shells = [value for value in _spelled(call, "shell") if isinstance(value, str) and value]
+    lines += [shlex.quote(value) for value in shells if not _PLAIN_SHELL.fullmatch(value)]
+    return lines
+
+
+def _pairs(value: Any) -> list[tuple[str, str]]:
+    items = value if isinstance(value, list) else [value] if value else []
+    return [(name, text) for name, _, text in (str(item).partition("=") for item in items)]
 
 
 class Judge:
@@ -70,6 +130,30 @@ class Judge:
     def _agent(self) -> None:
         self.find("note", "", self.call.name, "a sub-agent starts; each of its own calls is judged by itself")
 
+    def _skill(self) -> None:
+        self.find("exec", "skill", self.call.name, "it runs a prepared command or skill we cannot see")
+
+    def _escalated(self) -> None:
+        """A shell call that asks to leave its sandbox: what it does, and that it does so unprotected."""
+        self.find("privilege", "sandbox", self.call.name, "it asks to run outside the sandbox")
+        command = argument(self.call, "command")
+        shell = Shell(self.tables, self.places, run)
+        directory = argument(self.call, "directory")
+        if isinstance(directory, str) and directory:
+            shell.cwd = self.places.absolute(directory, None)
+        try:
+            if isinstance(command, str) and len(command) <= MAX_LENGTH:
+                shell.text(command)
+            elif isinstance(command, list) and all(isinstance(item, str) for item in command):
+                shell.argv([Word(item[:MAX_LENGTH]) for item in command[:1000]])
+            else:
+                self.find("exec", "unknown", "", "it has no command we can read", Category.critical)
+        except (Overflow, RecursionError):
+            self.find(
+                "exec", "unknown", "", "the line has more parts or levels than we follow", Category.high
+            )
+        self.part.children.append(shell.part)
+
     def _input(self) -> None:
         self.find("exec", "process", self.call.name, "it types into a running program")
 
@@ -77,15 +161,29 @@ class Judge:
         self.find("write", "agent-config", "memory", "it writes what the agent will believe next time")
 
     def _paths(self, key: str) -> list[str]:
-        value = argument(self.call, key)
-        values = value if isinstance(value, list) else [value]
-        return [v for v in values if isinstance(v, str) and v][:_MAX_VALUES]
+        spelled = [v if isinstance(v, list) else [v] for v in _spelled(self.call, key)]
+        values = (v for group in spelled for v in group if isinstance(v, str) and v)
+        return list(dict.fromkeys(values))[:_MAX_VALUES]
 
     def _read(self) -> None:
         self._reading("read")
 
     def _search(self) -> None:
         self._reading("search")
+        default = "files_with_matches" if self.call.tool == "Grep" else "content"
+        if self.call.arguments.get("output_mode", default) in ("files_with_matches", "count"):
+            return
+        for pattern in self._paths("files"):
+            if any(map(self._names_secret, braces(pattern) or [pattern])):
+                self.find("read", "secret", pattern[:80], f"it shows what {pattern[:80]} holds (secret)")
+
+    def _names_secret(self, pattern: str) -> bool:
+        """Whether a pattern of file names, matched at any depth and in any case, can mean a secret."""
+        name = pattern.lower().rpartition("/")[2]
+        if pattern.startswith("!") or len(name.strip("*?.")) < 2:
+            return False
+        examples = data("_paths")["secret"]["examples"]
+        return self.places.place(Word(name)).scope == "secret" or any(fnmatchcase(e, name) for e in examples)
 
     def _list(self) -> None:
         for path in self._paths("path"):
@@ -148,17 +246,13 @@ class Judge:
             self._write()
 
     def _fetch(self) -> None:
-        url = argument(self.call, "url")
-        if not isinstance(url, str) or not url:
+        urls = self._paths("url")
+        if not urls:
             self.find("network", "web", "", "it fetches a page from the web")
-            return
-        scope, host = hosts.scope_of(Word(url), self.tables.known_hosts)
-        self.find(
-            "network",
-            "web" if scope in ("outside", "known") else scope,
-            host,
-            f"it fetches a page from {host}",
-        )
+        for url in urls:
+            scope, host = hosts.scope_of(Word(url), self.tables.known_hosts)
+            reach = "web" if scope in ("outside", "known") else scope
+            self.find("network", reach, host, f"it fetches a page from {host}")
 
     def _web_search(self) -> None:
         self.find("network", "web", "search", "it searches the web")
@@ -198,7 +292,7 @@ class Judge:
         self._values(self.call.arguments, 0)
 
     def _values(self, value: Any, depth: int) -> None:
-        """Delicate paths anywhere in an MCP tool's arguments."""
+        """Delicate paths and outside hosts anywhere in an MCP tool's arguments."""
         if depth > 6 or len(self.part.findings) > _MAX_VALUES:
             return
         if isinstance(value, dict):
@@ -207,6 +301,11 @@ class Judge:
         elif isinstance(value, list):
             for item in value[:_MAX_VALUES]:
                 self._values(item, depth + 1)
+        elif isinstance(value, str) and _URL.match(value):
+            scope, host = hosts.scope_of(Word(value[:4096]), self.tables.known_hosts)
+            if scope == "outside":
+                why = f"its arguments name the outside host {host[:80]}"
+                self.find("mcp", f"mcp:{self.call.server}", host, why, Category.medium)
         elif isinstance(value, str) and len(value) < 4096 and ("/" in value or value.startswith((".", "~"))):
             place = self.places.place(Word(value.removeprefix("file://")))
             if place.scope == "secret":

@@ -6,18 +6,67 @@ Handlers for sudo, env, xargs, find, fd, ssh, parallel, script, su, tar and frie
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 from checkrein.call import Category
 from checkrein.classify import environment
 from checkrein.classify.arguments import delicate, network, path, shell_text
-from checkrein.classify.commands import handler, operands, options, plain
-from checkrein.classify.options import parse
+from checkrein.classify.commands import handler, operands, plain
+from checkrein.classify.flags import options
+from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
-from checkrein.classify.tables import Spec
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, UNKNOWN, Word, joined, names_secrets
+from checkrein.classify.tables import Spec, data
+from checkrein.classify.words import (
+    DYNAMIC,
+    EMPTY,
+    HOLE,
+    LITERAL,
+    NAMES,
+    OPEN,
+    SECRET,
+    UNKNOWN,
+    Word,
+    joined,
+    names_secrets,
+)
 
 _OUR_PROCESS = re.compile(r"\b(?:pgrep|pidof|grep|cat|lsof|fuser)\b[^;&\n]*checkrein")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_FILTER = re.compile(r"\|\s*(?:[ef]?grep|rg)\s+((?:-{1,2}[\w=-]+\s+)*)(?:\"([^\"]*)\"|'([^']*)'|([^\s|;&]+))")
+_SEARCH = re.compile(r"\b(?:[ef]?grep|rg)\s([^|;&]{0,300})")
+_LISTS_FILES = re.compile(r"(?:^|\s)-(?:\w{0,8}l\b|\w{0,8}l\w{0,8}\s|-files-with-matches)")
+_KEY_TEXT = re.compile(r"\bPRIVATE\b|BEGIN [A-Z ]{0,30}KEY|\bAKIA|\bghp_|\bsk-")
+_NAME_TESTS = ("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex")
+_SECRET_WORDS = frozenset(
+    "env pem key p12 pfx ppk kdbx jks id_rsa id_dsa id_ecdsa id_ed25519 credential credentials secret secrets"
+    " password passwords passwd shadow netrc npmrc pypirc pgpass kubeconfig ssh aws gnupg kube keystore"
+    " tfstate".split()
+)
+
+
+def seeks_secrets(shell: Shell, pattern: str) -> bool:
+    """Whether a name, glob or expression that picks files picks files that hold secrets."""
+    plain_text = re.sub(r"\\(.)", r"\1", pattern.lower()).strip("^$()'\"")
+    if re.sub(r"^[.*?/]+|[.*?/$]+$", "", plain_text) in _SECRET_WORDS:
+        return True
+    name = plain_text.rpartition("/")[2]
+    if len(name.strip("*?.")) < 1 and not name.startswith(".*"):
+        return False
+    if shell.places.place(Word(name), shell.cwd).scope == "secret":
+        return True
+    return any(mark in name for mark in "*?[") and any(
+        fnmatchcase(example, name) for example in data("_paths")["secret"]["examples"]
+    )
+
+
+def _sought(shell: Shell) -> int:
+    """NAMES when a filter in the line picks names of secrets out of a list, or files that hold keys."""
+    for flags, *patterns in _FILTER.findall(shell.source[:20_000]):
+        inverted = any("v" in flag and not flag.startswith("--") for flag in flags.split())
+        if not inverted and "--invert-match" not in flags and seeks_secrets(shell, "".join(patterns)):
+            return NAMES
+    searches = _SEARCH.findall(shell.source[:20_000])
+    return NAMES if any(_KEY_TEXT.search(text) and _LISTS_FILES.search(text) for text in searches) else 0
 
 
 @handler("sudo")
@@ -81,6 +130,8 @@ def xargs(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
             replace = given.value.text if given.value is not None else "{}"
     words = parsed.operands or [Word("echo")]
     fed = _fed(source)
+    if fed.kind != LITERAL:
+        fed = fed._replace(taint=fed.taint | _sought(shell))
     if replace and any(replace in w.text for w in words):
         words = [_filled(w, replace, fed) for w in words]
     else:
@@ -141,7 +192,7 @@ def find(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wo
             if option.role != "text" and index < len(words):
                 path(shell, option.role, words[index])
             index += 1
-    return Word(HOLE, OPEN, names_secrets(words))
+    return Word(HOLE, OPEN, names_secrets(words) | _named_in(shell, words))
 
 
 def _hunts(shell: Shell, starts: list[Word], tests: list[Word]) -> None:
@@ -161,28 +212,54 @@ def _find_exec(shell: Shell, words: list[Word], index: int, root: Word) -> int:
     end = index
     while end < len(words) and words[end].text not in (";", "+"):
         end += 1
-    named = next(
-        (words[i + 1].text for i, w in enumerate(words[: index - 1]) if w.text in ("-name", "-path")), ""
-    )
+    tests = words[: index - 1]
+    named = next((name for test, name in _wanted(tests) if test in ("-name", "-path")), "")
     tail = f"/{named.strip('*')}" if named else ""
-    found = Word(f"{root.text.rstrip('/')}/{HOLE}{tail}", OPEN, quoted=True)
+    found = Word(f"{root.text.rstrip('/')}/{HOLE}{tail}", OPEN, _named_in(shell, tests), quoted=True)
     command = [_filled(w, "{}", found) for w in words[index:end]]
     if command:
         shell.argv(command, None)
     return end + 1
 
 
+def _wanted(tests: list[Word]) -> list[tuple[str, str]]:
+    """The tests on names, with what they ask for; those that are negated ask for nothing."""
+    return [
+        (word.text, tests[index + 1].text)
+        for index, word in enumerate(tests[:-1])
+        if word.text in _NAME_TESTS and not (index and tests[index - 1].text in ("!", "-not"))
+    ]
+
+
+def _named_in(shell: Shell, tests: list[Word]) -> int:
+    """NAMES when one of the tests asks for the name of a secret."""
+    return NAMES if any(seeks_secrets(shell, name) for _, name in _wanted(tests)) else 0
+
+
 @handler("fd")
 def fd(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`-x` carries a command for every name that is found."""
     for index, word in enumerate(words):
         name, mark, text = word.text.partition("=")
         if name in ("-x", "-X", "--exec", "--exec-batch"):
             carried = ([word._replace(text=text)] if mark else []) + words[index + 1 :]
-            found = Word(HOLE, OPEN, quoted=True)
+            found = Word(HOLE, OPEN, _fd_names(shell, spec, words[:index]), quoted=True)
             if carried:
                 shell.argv([*(_filled(w, "{}", found) for w in carried), found], None)
             return plain(shell, spec, words[:index], stdin)
-    return None
+    output = plain(shell, spec, words, stdin)
+    return output._replace(taint=output.taint | _fd_names(shell, spec, words))
+
+
+def _fd_names(shell: Shell, spec: Spec, words: list[Word]) -> int:
+    """NAMES when the pattern, an extension or a folder to look in means secrets."""
+    parsed = parse(spec, words)
+    picks = [g.value.text for g in parsed.given if g.name in ("-e", "--extension") and g.value is not None]
+    picks += [w.text for w in parsed.operands[:1]]
+    if any(seeks_secrets(shell, pick) for pick in picks):
+        return NAMES
+    folders = parsed.operands[1:]
+    return NAMES if any(shell.places.place(w, shell.cwd).scope == "secret" for w in folders) else 0
 
 
 @handler("ssh")
@@ -260,18 +337,31 @@ def tar(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wor
             path(shell, "read", archive)
         if not names & {"-O", "--to-stdout"}:
             shell.find("write", "project", "tar", "it unpacks files")
+        for word in parsed.operands:
+            if shell.places.place(word, shell.cwd).scope == "secret":
+                shell.find("read", "secret", word.shown, f"it takes {word.shown} (secret) out of an archive")
     elif reading:
         if archive is not None:
             path(shell, "read", archive)
     elif names & {"-c", "--create", "-r", "-u", "-A", "--append", "--update"}:
-        for word in parsed.operands:
-            path(shell, "read", word)
+        _archived(shell, parsed)
         if archive is not None:
             path(shell, "write", archive)
     elif not names & {"--version", "--help"}:
         shell.unclear("what `tar` is to do is not said")
     tainted = any(f.effect.scope == "secret" for f in shell.part.findings)
     return Word(HOLE, DYNAMIC, SECRET if tainted else 0)
+
+
+def _archived(shell: Shell, parsed: Parsed) -> None:
+    """What goes into the archive: operands below the folder `-C` names, and what a list names."""
+    folders = [g.value for g in parsed.given if g.name in ("-C", "--directory") and g.value is not None]
+    for word in parsed.operands:
+        path(shell, "read", word)
+        for folder in folders:
+            path(shell, "read", joined([folder, word])._replace(text=f"{folder.text}/{word.text}"))
+    if parsed.has("-T", "--files-from"):
+        shell.find("exec", "unknown", "tar", "which files it packs is said elsewhere")
 
 
 def _debundled(words: list[Word]) -> list[Word]:

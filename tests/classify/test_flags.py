@@ -1,0 +1,36 @@
+import pytest
+
+from checkrein.call import Category, tool_call
+from checkrein.classify import classify
+from checkrein.classify.options import telling
+
+
+def judge(command):
+    return classify(tool_call({"tool": "Bash", "arguments": {"command": command}, "project": "/p"}))
+
+
+@pytest.mark.parametrize(
+    "command", ["sort -o out.txt a", "sort --compress-program=x a", "sort --frobnicate a"]
+)
+def test_an_option_that_writes_runs_or_is_unknown_is_never_low(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["eslint --rulesdir /tmp/evil src", "mypy --config-file=/tmp/x src", "nm --plugin=/tmp/evil.so a.o"],
+)
+def test_an_option_nobody_listed_is_judged_by_its_name_and_value(command):
+    assert judge(command).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command", ["sort -rn a", "ls --color=auto", "wc -l a b", "grep -rn --include=*.py x src"]
+)
+def test_everyday_options_cost_nothing(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize("name", ["--exec", "--plugin", "--output", "--config-file", "--preload"])
+def test_some_names_tell(name):
+    assert telling(name)

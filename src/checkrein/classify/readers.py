@@ -13,7 +13,8 @@ from checkrein.classify.flags import options
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, OPEN, SECRET, Word, names_secrets
+from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, NAMES, OPEN, SECRET, Word, names_secrets
+from checkrein.classify.wrappers import seeks_secrets
 
 _LISTING = re.compile(r"^(?:l|t|lt|i|h|b|vt|lb|v)$")
 
@@ -27,6 +28,10 @@ def sed(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word
     return None
 
 
+_PICKS = ("--include", "-g", "--glob", "--iglob")
+_ONLY_NAMES = ("-l", "--files-with-matches", "-c", "--count", "-L", "--files-without-match", "-q", "--quiet")
+
+
 @handler("grep")
 def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """`-f FILE` reads patterns: a read like any other."""
@@ -34,6 +39,9 @@ def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
     for given in parsed.given:
         if given.role == "scriptfile" and given.value is not None:
             path(shell, "read", given.value)
+        pick = given.value if given.name in _PICKS and not parsed.has(*_ONLY_NAMES) else None
+        if pick is not None and not pick.text.startswith("!") and seeks_secrets(shell, pick.text):
+            shell.find("read", "secret", pick.shown, f"it searches {pick.shown} (secret)")
     kept = [g for g in parsed.given if g.role != "scriptfile"]
     replaced = [g._replace(role="script") if g.role == "scriptfile" else g for g in parsed.given]
     options(shell, spec, parsed._replace(given=[g for g in kept if g.role != "script"]))
@@ -41,6 +49,10 @@ def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
     secret = any(f.effect.scope == "secret" for f in shell.part.findings)
     kind = passed_on(stdin) if stdin is not None and len(parsed.operands) <= 1 else OPEN
     taint = (stdin.taint if stdin is not None else 0) | (SECRET if secret else 0) | names_secrets(words)
+    sought = [g.value for g in parsed.given if g.role == "script"] or parsed.operands[:1]
+    picks = any(word is not None and seeks_secrets(shell, word.text) for word in sought)
+    if stdin is not None and picks and not parsed.has("-v", "--invert-match"):
+        taint |= NAMES
     return Word(HOLE, kind, taint)
 
 
@@ -48,7 +60,7 @@ def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
 def jq(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """`--arg NAME VALUE` takes two words, `--slurpfile NAME FILE` reads one."""
     kept: list[Word] = []
-    index = 0
+    index, positional = 0, False
     while index < len(words):
         name = words[index].text
         if name in ("--arg", "--argjson"):
@@ -58,7 +70,10 @@ def jq(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word 
                 path(shell, "read", words[index + 2])
             index += 3
         elif name in ("--args", "--jsonargs"):
-            break
+            positional = True
+            index += 1
+        elif positional and not name.startswith("-"):
+            index += 1
         else:
             kept.append(words[index])
             index += 1

@@ -259,6 +259,12 @@ def upload(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> 
     return EMPTY
 
 
+_KUBE_SECRET = re.compile(r"(?i)^(?:[^-].*,)?secrets?(?:[./,]|$)|^/.*/secrets(?:/|$)")
+_KUBE_SHOWS = re.compile(
+    r"-o(?!=?(?:name|wide)$)|--output(?!=(?:name|wide)$)|--template|--raw|-\w*o(?:yaml|json)"
+)
+
+
 @handler("kubectl")
 def kubectl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Client-side dry runs only print; anything about secrets shows them."""
@@ -271,8 +277,8 @@ def kubectl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
         shell.find("network", "service", "kubectl", "it only says what it would do")
         return Word(HOLE, OPEN)
     named = [w.text for w in parse(spec, words).operands]
-    if named[:1] in (["get"], ["describe"]) and any(re.match(r"secrets?(?:/|$|,)", n) for n in named[1:3]):
-        shows = named[0] == "get" and any(w.text.startswith(("-o", "--output")) for w in words)
+    if named[:1] in (["get"], ["describe"]) and any(map(_KUBE_SECRET.search, [w.text for w in words])):
+        shows = named[0] == "get" and any(map(_KUBE_SHOWS.match, [w.text for w in words]))
         shell.find(
             "secret" if shows else "network",
             "service",
@@ -388,6 +394,8 @@ def daemon(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
     if len(words) == 1 and words[0].literal and matches_verb(words[0].text, spec.verbs[0]):
         return Word(HOLE, OPEN)
+    if any(w.text == ";" or w.text.endswith(("\\;", ";")) for w in words):
+        shell.find("exec", "shell", spec.name, f"`{spec.name}` is given a second command")
     flags = {w.text for w in words}
     changes = {"--delete", "--alter", "--create", "--add", "--remove", "--reset-offsets", "--execute"}
     if spec.name.startswith("kafka-") and flags & {"--list", "--describe"} and not flags & changes:

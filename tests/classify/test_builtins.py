@@ -110,3 +110,10 @@ def test_printed_text_keeps_its_meaning_when_it_is_run():
     assert judge("printf 'rm -rf x' | sh").category is Category.high
     assert judge("printf '%s\\n' 'rm -rf x' | sh").category is Category.high
     assert judge("printf '%s' 'rm -rf x'").category is Category.low
+
+
+def test_builtins_that_run_or_rename_things_are_seen():
+    for command in ("jobs -x rm -rf x", "getopts a PATH -a; ls"):
+        assert judge(command).category > Category.low
+    for command in ("jobs -l", "getopts ab: opt; echo $opt"):
+        assert judge(command).category is Category.low

@@ -140,3 +140,10 @@ def test_what_is_not_known_to_read_is_not_low(command):
 )
 def test_reading_functions_and_settings_stay_low(command):
     assert judge(command).category is Category.low
+
+
+def test_our_own_store_is_not_an_agent_s_to_change():
+    store = "~/.local/state/checkrein/checkrein.db"
+    assert judge(f"sqlite3 {store} 'delete from rule'").category is Category.critical
+    assert judge(f"sqlite3 {store}").category is Category.critical
+    assert judge(f"sqlite3 -readonly {store} 'select 1'").category is Category.low

@@ -109,3 +109,8 @@ def test_shells_with_a_syntax_of_their_own_are_opaque():
         assert judge(command).category > Category.low, command
     assert judge("fish -c 'rm -rf x'").category is Category.high
     assert judge("fish --version").category is Category.low
+
+
+def test_our_own_command_line_run_as_a_module_is_our_own_command_line():
+    assert judge("python -m checkrein rules add allow --tool Bash").category is Category.critical
+    assert judge("python -m checkrein audit list").category is Category.low

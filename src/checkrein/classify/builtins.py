@@ -112,6 +112,13 @@ def read_variable(shell: Shell, spec: Spec, words: list[Word], stdin: Word | Non
     return EMPTY
 
 
+@handler("getopts")
+def get_options(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    if len(words) > 1:
+        shell.set_variable(words[1].text, UNKNOWN)
+    return EMPTY
+
+
 @handler("eval")
 def evaluate(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     if not words:

@@ -39,6 +39,12 @@ def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
             reaches_out(shell, spec, word)
         options(shell, spec, parsed._replace(given=[g for g in parsed.given if g.role != "sql"]))
         return _session(shell, spec, stdin) if stdin is not None else Word(HOLE, DYNAMIC)
+    for word in parsed.operands[:1]:
+        place = shell.places.place(word, shell.cwd)
+        if place.scope == "self":
+            shell.find(
+                "write", "self", place.path, f"it opens {word.shown}, which is Checkrein's own, to change it"
+            )
     options(shell, spec, parsed)
     _database_host(shell, spec, parsed)
     operands(shell, spec, parsed, stdin, dry=False)

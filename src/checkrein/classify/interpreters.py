@@ -127,6 +127,8 @@ def _module(shell: Shell, _spec: Spec, module: Word, rest: list[Word], stdin: Wo
         from checkrein.classify.commands import apply
 
         return apply(shell, entry, rest, stdin)
+    if name.partition(".")[0] == "checkrein":
+        return shell.argv([Word("checkrein"), *rest], stdin)
     if name in data("_code")["modules"]:
         return shell.argv([Word(name), *rest], stdin)
     shell.find("exec", "module", name, f"it runs the module {module.shown}")

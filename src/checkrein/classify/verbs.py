@@ -1,4 +1,4 @@
-"""Service command lines (gh, kubectl, aws …): the verb says whether they look, change, pay or tell secrets."""
+"""Service command lines (gh, kubectl, aws …): the verb says whether they look, change, pay or leak. Pure."""
 
 from __future__ import annotations
 

@@ -63,4 +63,4 @@ lock:
 clean:
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
-COVERAGE ?= 90
+COVERAGE ?= 95

@@ -116,3 +116,25 @@ def test_a_slow_reader_does_not_hold_up_writing(store):
     append(store, record(3000))
     assert time.monotonic() - begin < 5
     assert len(list(reading)) == 2999
+
+
+def test_a_busy_writer_does_not_starve_another(store):
+    """One thread writes without a pause; whoever else wants to write gets their turn all the same."""
+    stop = threading.Event()
+
+    def hog():
+        seq = 1_000_000
+        while not stop.is_set():
+            seq += 1
+            append(store, record(seq))
+
+    thread = threading.Thread(target=hog)
+    thread.start()
+    try:
+        for seq in range(1, 101):
+            store.submit(lambda tx, seq=seq: records.append(tx, record(seq))).result(10)
+            append(store, record(seq + 1_000))
+    finally:
+        stop.set()
+        thread.join()
+    assert len([row for row in records.after(store, 0) if row[0] <= 2_000]) == 200

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from importlib import resources
@@ -78,7 +78,8 @@ class SqliteStore:
         self._lock = lock
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
-        self._queue: queue.SimpleQueue[_Work[Any] | None] = queue.SimpleQueue()
+        self._queue: deque[_Work[Any]] = deque()
+        self._wake, self._ending = threading.Event(), False
         self._closing = threading.Lock()
         # Whoever holds this is the one writer at this moment.
         self._turn = threading.Lock()
@@ -119,7 +120,8 @@ class SqliteStore:
         future: Future[T] = Future()
         with self._closing:
             self._check_open()
-            self._queue.put(_Work(work, durable, future))
+            self._queue.append(_Work(work, durable, future))
+        self._wake.set()
         return future
 
     def write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
@@ -144,7 +146,8 @@ class SqliteStore:
         with self._closing:
             open_thread, self._thread = self._thread, None
         if open_thread is not None:
-            self._queue.put(None)
+            self._ending = True
+            self._wake.set()
             open_thread.join()
         with self._turn:
             writer, self._writer = self._writer, None
@@ -180,21 +183,17 @@ class SqliteStore:
             raise StoreError("This store is closed, or was opened for reading only.")
 
     def _queued(self) -> list[_Work[Any]]:
-        """What waits right now, at most a group."""
-        group: list[_Work[Any]] = []
-        while len(group) < GROUP and not self._queue.empty():
-            item = self._queue.get()
-            if item is None:
-                self._queue.put(None)
-                break
-            group.append(item)
-        return group
+        """What waits now, at most a group; only whoever has the turn takes it, so nobody is passed over."""
+        return [self._queue.popleft() for _ in range(min(GROUP, len(self._queue)))]
 
     def _run(self) -> None:
-        """Take what is queued, commit it as one group, tell everyone; until closed."""
-        while (item := self._queue.get()) is not None:
+        """Commit what is queued, group by group, whenever something is; until closed."""
+        while not self._ending or self._queue:
+            self._wake.wait()
+            self._wake.clear()
             with self._turn:
-                self._commit_all([item, *self._queued()])
+                while group := self._queued():
+                    self._commit_all(group)
 
     def _commit_all(self, group: list[_Work[Any]]) -> None:
         while group:

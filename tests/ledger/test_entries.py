@@ -2,7 +2,7 @@ from checkrein.call import tool_call
 from checkrein.ledger.entries import fold
 from checkrein.store import records
 
-# Every field of the seed's audit trail (B-1-3).
+# Every field of the classic audit trail.
 SEED_FIELDS = (
     "timestamp",
     "session_id",

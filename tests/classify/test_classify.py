@@ -1,4 +1,4 @@
-"""The judgements the product promises: the lists everyone agrees on, self-protection, flows, words that are only data."""
+"""The judgements the product promises: the classic lists, self-protection, flows, words that are data."""
 
 from __future__ import annotations
 

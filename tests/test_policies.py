@@ -98,3 +98,7 @@ def test_a_masking_pattern_that_cannot_be_used_is_a_fault(store, user_settings):
         "customer": "[masked]",
         "note": "see [masked]",
     }
+
+
+def test_a_project_no_file_system_can_hold_is_a_fault(store):
+    assert Policies(store).of("/p\0q").policy.fault

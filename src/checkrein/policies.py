@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class Policies:
 
     def __init__(self, reader: Reader, overrides: Sequence[str] = ()) -> None:
         self._reader, self._overrides = reader, overrides
+        self._user_file = str(user_file())
         self._cache: dict[tuple[str, str, str | None], tuple[Stamp, InForce]] = {}
 
     def of(self, project: str, door: str = "hooks", phase: str | None = "building") -> InForce:
@@ -62,7 +64,7 @@ class Policies:
 
     def _stamp(self, project: str) -> Stamp:
         numbers = change_numbers(self._reader)
-        files = (user_file(), Path(project) / PROJECT_FILE) if project else (user_file(),)
+        files = (self._user_file, f"{project}/{PROJECT_FILE}") if project else (self._user_file,)
         return (numbers.get("rules"), numbers.get("policies"), *(_file_stamp(path) for path in files))
 
     def _compile(self, project: str, door: str, phase: str | None) -> InForce:
@@ -111,9 +113,9 @@ def as_rule(stored: StoredRule) -> Rule:
     return rule({**stored.body, "uses": stored.uses}, id=stored.id)
 
 
-def _file_stamp(path: Path) -> tuple[int, ...]:
+def _file_stamp(path: str) -> tuple[int, ...]:
     try:
-        status = path.stat()
-    except OSError as error:
-        return (error.errno or -1,)
+        status = os.stat(path)  # noqa: PTH116 - asked for every call; a Path costs more than the answer
+    except (OSError, ValueError) as error:
+        return (getattr(error, "errno", None) or -1,)
     return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns)

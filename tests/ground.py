@@ -4,7 +4,11 @@ import json
 import os
 from pathlib import Path
 
+from checkrein.call import tool_call
+from checkrein.classify import classify
+
 SOAK = os.environ.get("CHECKREIN_SOAK") == "1"
+PROJECT = "/home/dev/app"
 VECTORS = Path(__file__).parent / "vectors"
 
 
@@ -23,3 +27,14 @@ class Clock:
 
     def pass_days(self, days):
         self.now += days * 86_400
+
+
+def judge(command):
+    """What the classifier says of a shell line, in a project of its own."""
+    call = {
+        "tool": "Bash",
+        "arguments": {"command": command},
+        "project": "/home/dev/app",
+        "cwd": "/home/dev/app",
+    }
+    return classify(tool_call(call), home="/home/dev")

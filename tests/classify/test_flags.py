@@ -1,12 +1,8 @@
 import pytest
+from ground import judge
 
-from checkrein.call import Category, tool_call
-from checkrein.classify import classify
+from checkrein.call import Category
 from checkrein.classify.options import telling
-
-
-def judge(command):
-    return classify(tool_call({"tool": "Bash", "arguments": {"command": command}, "project": "/p"}))
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ground import judge
 
-from checkrein.call import Category, tool_call
-from checkrein.classify import classify
-
-
-def judge(command):
-    call = {
-        "tool": "Bash",
-        "arguments": {"command": command},
-        "project": "/home/dev/app",
-        "cwd": "/home/dev/app",
-    }
-    return classify(tool_call(call), home="/home/dev")
+from checkrein.call import Category
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,7 @@
 import pytest
+from ground import judge
 
-from checkrein.call import Category, tool_call
-from checkrein.classify import classify
-
-
-def judge(command):
-    return classify(tool_call({"tool": "Bash", "arguments": {"command": command}, "project": "/p"}))
+from checkrein.call import Category
 
 
 @pytest.mark.parametrize(

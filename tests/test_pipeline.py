@@ -310,3 +310,13 @@ def test_the_agent_cannot_touch_audit_lines_kept_in_its_project(pipeline, projec
     for call in (tool_call(write), bash("rm -r logs", project), bash("echo x >> ./logs/a.jsonl", project)):
         assert pipeline.decide(call).verdict.stage == "floor"
     assert pipeline.decide(bash("cat logs/a.jsonl", project)).verdict.word == "allow"
+
+
+def test_only_a_question_is_answered_and_the_first_answer_stands(pipeline, project):
+    blocked, allowed = pipeline.decide(bash("git push", project)), pipeline.decide(bash("ls", project))
+    asked = pipeline.decide(bash("make x", project))
+    pipeline.answer(asked.entry, "denied", actor="ada", channel="terminal")
+    for decided in (blocked, allowed, asked):
+        with pytest.raises(InputError, match="waits for no answer"):
+            pipeline.answer(decided.entry, "approved", actor="eve", channel="terminal")
+    assert kinds(pipeline).count("answered") == 1

@@ -100,7 +100,14 @@ class Pipeline:
         """Record what a person said to a question."""
         _known(answer, ANSWERS, "answer")
         data = {"answer": answer, "actor": actor, "channel": channel, "message": message}
-        self._follow_up(entry, "answered", lambda _tx, _found: data, durable=True)
+
+        def answered(_tx: Transaction, found: Entry) -> dict[str, Any]:
+            # INVARIANT: only a question is answered, and the first answer stands.
+            if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
+                raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
+            return data
+
+        self._follow_up(entry, "answered", answered, durable=True)
 
     def start(self, entry: str) -> None:
         """Record that an allowed call began to run."""

@@ -81,3 +81,12 @@ def test_a_closed_pipe_is_no_stack_trace(run):
     command = f"{sys.executable} -m checkrein config show | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stderr == ""
+
+
+def test_an_unexpected_error_is_a_sentence_unless_more_is_asked_for(run, monkeypatch):
+    monkeypatch.setattr("checkrein.cli.trust.earning.book", lambda *_: 1 / 0)
+    text = run("trust", "show", code=70)
+    assert text.startswith("checkrein: unexpected error: ZeroDivisionError")
+    assert "Traceback" not in text
+    monkeypatch.setenv("CHECKREIN_DEBUG", "1")
+    assert "ZeroDivisionError" in repr(run.runner.invoke(checkrein, ["trust", "show"]).exception)

@@ -38,3 +38,9 @@ def test_checkpoints_are_kept_beside_the_store(tmp_path):
         file.write(b"\n" + msgspec.json.encode(made[0]) + b"\n")
     with pytest.raises(LedgerError, match="line 3"):
         kept(tmp_path)
+
+
+@pytest.mark.parametrize("body", ["not json", "[]", "{}", '{"seq": "1", "hash": "x"}'])
+def test_a_checkpoint_nobody_can_read_is_an_error_with_a_name(body):
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Checkpoint(body, "00").content  # noqa: B018

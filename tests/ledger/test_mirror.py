@@ -149,3 +149,16 @@ def test_old_files_are_removed_only_when_asked(tmp_path):
     assert (tmp_path / "notes.txt").exists()
     assert position_of(tmp_path) == 3
     assert position_of(tmp_path / "missing") == 0
+
+
+def test_a_file_that_is_not_ours_sends_the_lines_elsewhere_and_stops_nothing(
+    pipeline, project, folder, user_settings
+):
+    user_settings('[audit]\nlog_dir = "logs"')
+    theirs = Path(project, "logs", "2030-01-01.jsonl")
+    theirs.parent.mkdir()
+    theirs.write_text("not json\n")
+    decided = pipeline.decide(call(project, "git push"))
+    assert decided.verdict.stage == "phase"
+    assert [each["id"] for each in lines(folder)] == [decided.entry]
+    assert theirs.read_text() == "not json\n"

@@ -135,3 +135,20 @@ def test_what_was_not_filed_before_a_crash_is_filed_after_it(ledger, clock):
     again.open(ledger.store)
     again.store.write(again.file)
     assert lookup.find(ledger.store, ["domain:b", "project:/p"], "", "", 10) == ["e1"]
+
+
+@pytest.mark.parametrize("body", ["not json", "[]", "{}"])
+def test_a_record_nobody_can_read_breaks_the_ledger_not_the_program(ledger, clock, body):
+    ledger.store.write(lambda tx: ledger.append(tx, "decided", {}, entry="e1", terms=["tool:x"]))
+    ledger.store.write(ledger.checkpoint)
+
+    def forge(tx):
+        tx.execute("DROP TRIGGER record_no_update")
+        tx.execute("UPDATE record SET body = ?", (body,))
+
+    ledger.store.write(forge)
+    again = Ledger(ledger.store, ledger.signer, clock)
+    again.open(ledger.store)
+    assert again.broken
+    with pytest.raises(LedgerError):
+        ledger.store.write(lambda tx: again.append(tx, "note", {}))

@@ -138,3 +138,14 @@ def test_a_busy_writer_does_not_starve_another(store):
         stop.set()
         thread.join()
     assert len([row for row in records.after(store, 0) if row[0] <= 2_000]) == 200
+
+
+def test_what_follows_a_commit_never_takes_it_back_nor_the_writer_with_it(store):
+    def works(tx):
+        tx.after(lambda: 1 / 0)
+        records.append(tx, record(1))
+
+    store.submit(works).result(5)
+    assert records.head(store) == (1, "hash-1")
+    assert store.submit(lambda tx: "still here").result(5) == "still here"
+    store.write(lambda tx: tx.after(lambda: 1 / 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -54,6 +55,15 @@ class Commands(click.Group):
         except CheckreinError as error:
             click.echo(f"checkrein: {error}", err=True)
             sys.exit(error.exit_code)
+        except Exception as error:
+            if os.environ.get("CHECKREIN_DEBUG"):
+                raise
+            text = f"{type(error).__name__}: {error}"
+            click.echo(
+                f"checkrein: unexpected error: {text}. Please report it; CHECKREIN_DEBUG=1 shows more.",
+                err=True,
+            )
+            sys.exit(70)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -31,8 +31,15 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     @property
     def content(self) -> dict[str, Any]:
-        decoded: dict[str, Any] = msgspec.json.decode(self.body)
-        return decoded
+        try:
+            decoded: dict[str, Any] = msgspec.json.decode(self.body, type=dict)
+            if isinstance(decoded["seq"], int) and isinstance(decoded["hash"], str):
+                return decoded
+        except (msgspec.MsgspecError, KeyError):
+            pass
+        raise LedgerError(
+            "A checkpoint cannot be read.", remedy="It was tampered with; keep the store as evidence."
+        )
 
 
 class Signer:

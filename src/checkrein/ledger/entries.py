@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from checkrein.errors import LedgerError
 from checkrein.store import Row
 from checkrein.store.records import COLUMNS
 
@@ -72,8 +73,14 @@ def moment(at: float) -> str:
 
 
 def body_of_row(row: Row) -> dict[str, Any]:
-    """What a stored record says."""
-    body: dict[str, Any] = msgspec.json.decode(row[_BODY])
+    """What a stored record says; one that was tampered with may say nothing any more."""
+    try:
+        body: dict[str, Any] = msgspec.json.decode(row[_BODY], type=dict)
+        body["data"], body["kind"], body["entry"]
+    except (msgspec.MsgspecError, KeyError):
+        raise LedgerError(
+            f"Record {row[0]} cannot be read.", remedy="Run `checkrein audit verify`."
+        ) from None
     return body
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkrein.errors import CheckreinError
 from checkrein.ledger.entries import Entry, fold
 from checkrein.store import Store, Transaction, records
 from checkrein.store.changes import change_number, set_number
@@ -58,7 +59,7 @@ class Mirror:
                         self._copy(entry, row[1])
                 position = row[0]
             self.trouble = ""
-        except OSError as error:
+        except (OSError, CheckreinError) as error:
             self.trouble = f"the daily lines cannot be written: {error}"
         self._position = position
 
@@ -119,7 +120,10 @@ def position_of(folder: Path) -> int:
             os.truncate(path, len(content))
         if content:
             last = content[content.rfind(b"\n", 0, -1) + 1 :]
-            return msgspec.json.decode(last, type=_Line).settled_by
+            try:
+                return msgspec.json.decode(last, type=_Line).settled_by
+            except msgspec.MsgspecError:
+                raise OSError(0, f"{path} ends with a line that is not ours") from None
     return 0
 
 

@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from checkrein.errors import CheckreinError, LedgerError
 from checkrein.ledger.chain import GENESIS, Break, Link, body_of, first_break, seal
 from checkrein.ledger.checkpoints import Checkpoint, Signer
+from checkrein.ledger.entries import body_of_row
 from checkrein.ledger.terms import terms_of
 from checkrein.store import Reader, Store, Transaction, lookup, records
 
@@ -111,9 +110,12 @@ class Ledger:
     def open(self, reader: Reader) -> None:
         """Pick up where the record ends: what is not filed yet, and the bounded start-up check."""
         self._last = records.head(reader)
-        unfiled = records.after(reader, lookup.filed(reader), ("decided",))
-        self._unfiled = [(row[3], terms_of(msgspec.json.decode(row[4])["data"])) for row in unfiled]
-        self._check_recent(reader)
+        try:
+            self._check_recent(reader)
+            unfiled = records.after(reader, lookup.filed(reader), ("decided",))
+            self._unfiled = [(row[3], terms_of(body_of_row(row)["data"])) for row in unfiled]
+        except LedgerError as error:
+            self.broken = self.broken or error.message
 
     def _check_recent(self, reader: Reader) -> None:
         """Every record since the last checkpoint still follows from it."""

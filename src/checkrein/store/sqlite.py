@@ -227,7 +227,9 @@ class SqliteStore:
                 work.fail(error)
             return []
         for follower in transaction.followers:
-            follower()
+            # INVARIANT: what follows a commit never takes it back, nor the writer with it.
+            with contextlib.suppress(Exception):
+                follower()
         for work, result in zip(group, results, strict=True):
             work.succeed(result)
         return []

@@ -1,0 +1,310 @@
+"""The hook client where there is no compiled one; client.c says what it is for: change both together.
+
+Run by its path with `python -I -S`, once for every tool call, so it imports only what costs next to nothing.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import _socket
+import posix
+import sys
+import time
+
+VERSION = "0.1.0"
+FIRST_ANSWER = 10.0
+NEXT_FRAME = 15.0
+START = 6.0
+PAYLOAD_MAX, REPLY_MAX, HEADER_MAX, DOOR_MAX, LINES_MAX = 8 << 20, 1 << 20, 64 << 10, 128 << 10, 512
+MAGIC, SOCKET, SPOOL, PYTHON, ENVIRONMENT = range(5)
+MODES = ("gate", "permission", "tell", "status")
+PASSED_ON = (
+    b"CLAUDE_CODE_SESSION_ATTENDED",
+    b"CLAUDE_CODE_ENTRYPOINT",
+    b"CLAUDE_PROJECT_DIR",
+    b"CLAUDE_PID",
+    b"GEMINI_PROJECT_DIR",
+)
+LIKE_CLAUDE = (
+    '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",'
+    '"permissionDecisionReason":"%s"}}\n'
+)
+AGENTS = {
+    "claude-code": LIKE_CLAUDE,
+    "codex": LIKE_CLAUDE,
+    "gemini-cli": '{"decision":"deny","reason":"%s"}\n',
+    "copilot-cli": '{"permissionDecision":"deny","permissionDecisionReason":"%s"}\n',
+    "cursor": '{"permission":"deny","user_message":"%s","agent_message":"%s"}\n',
+}
+
+
+class CannotAskError(Exception):
+    """Raise with what happened, and the path or name it happened to."""
+
+
+class Hook:
+    """One event on its way; what is known of it when something fails."""
+
+    mode = "gate"
+    agent = ""
+    late = ""
+    deadline = 0.0
+    request = b""
+    lines: list[bytes] = []  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.began = time.time_ns()
+
+    def run(self, words: list[str]) -> int:
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
+        _signal.signal(_signal.SIGALRM, self.time_is_up)
+        self.read_command_line(words)
+        payload, truncated = self.read_payload()
+        self.door = words[1]
+        self.lines = read_door(self.door)
+        self.request = self.build_request(words[4], payload, truncated)
+        server = self.connect_or_start()
+        if not peer_is_me(server):
+            raise CannotAskError("another user listens at ", self.lines[SOCKET])
+        return self.ask(server)
+
+    def time_is_up(self, _number: int, _frame: object) -> None:
+        raise CannotAskError(self.late)
+
+    def wait_at_most(self, seconds: float, what_if_not: str) -> None:
+        self.late = what_if_not
+        _signal.setitimer(_signal.ITIMER_REAL, max(0.001, min(seconds, self.deadline - time.monotonic())))
+
+    def read_command_line(self, words: list[str]) -> None:
+        _client, _door, agent, mode, seconds = words if len(words) == 5 else [""] * 5
+        self.mode = mode if mode in MODES else "gate"
+        self.agent = agent if agent in AGENTS else ""
+        limit = int(seconds) if seconds.isascii() and seconds.isdigit() and len(seconds) <= 5 else 0
+        if mode not in MODES or not self.agent or not 1 <= limit <= 86400:
+            raise CannotAskError("its hook is not registered as `checkrein install` does it")
+        self.deadline = time.monotonic() + limit
+        for descriptor in range(3):
+            # The next file opened would take the place of a closed one, and the answer would go there.
+            try:
+                posix.set_blocking(descriptor, True)
+            except OSError:
+                raise CannotAskError("the agent closed its hook's input or output") from None
+
+    def read_payload(self) -> tuple[bytes, bool]:
+        self.wait_at_most(self.deadline, "the agent did not finish its message in time")
+        pieces: list[bytes] = []
+        room = PAYLOAD_MAX
+        try:
+            while piece := posix.read(0, min(room or REPLY_MAX, REPLY_MAX)):
+                if not room:
+                    # What is too much is read all the same: the agent must not meet a closed pipe.
+                    while posix.read(0, REPLY_MAX):
+                        pass
+                    return b"".join(pieces), True
+                pieces.append(piece)
+                room -= len(piece)
+        except OSError:
+            raise CannotAskError("the agent's message cannot be read") from None
+        return b"".join(pieces), False
+
+    def build_request(self, seconds: str, payload: bytes, truncated: bool) -> bytes:
+        header = f"checkrein 1 {VERSION}\nhook {self.agent} {self.mode} {seconds}\n".encode()
+        for name in PASSED_ON:
+            value = posix.environ.get(name)
+            if value is not None and b"\n" in value:
+                raise CannotAskError("there is a line break in the environment's ", name)
+            if value is not None:
+                header += name + b"=" + value + b"\n"
+        header += b"TRUNCATED=1\n\n" if truncated else b"\n"
+        if len(header) >= HEADER_MAX - 4:
+            raise CannotAskError("the hook's environment is too large")
+        return header + payload
+
+    def connect_or_start(self) -> _socket.socket:
+        """Of many clients that find no server one takes the lock and starts it; the others wait."""
+        self.wait_at_most(START, "the server did not start in time")
+        server = try_to_connect(self.lines[SOCKET])
+        if server:
+            return server
+        if self.mode not in ("gate", "tell"):
+            raise CannotAskError("no server is running")
+        import fcntl
+
+        try:
+            lock = posix.open(self.door + ".lock", posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            raise CannotAskError("nothing can be locked beside the file ", as_bytes(self.door)) from None
+        server = try_to_connect(self.lines[SOCKET]) or start(self.lines)
+        posix.close(lock)
+        return server
+
+    def ask(self, server: _socket.socket) -> int:
+        self.wait_at_most(FIRST_ANSWER, "the server did not answer in time")
+        try:
+            server.sendall(len(self.request).to_bytes(4, "big") + self.request)
+            while not (length := int.from_bytes(get(server, 4), "big")):
+                self.wait_at_most(NEXT_FRAME, self.late)  # a sign of life: a person is being asked
+            reply = get(server, length) if 5 <= length <= REPLY_MAX else b""
+        except OSError:
+            reply = b""
+        if not reply:
+            raise CannotAskError("the server broke off")
+        out = 5 + int.from_bytes(reply[1:5], "big")
+        if reply[0] not in (0, 2) or out > length:
+            raise CannotAskError("the server's answer makes no sense")
+        self.request = b""  # answered: nothing to keep for later
+        self.wait_at_most(self.deadline, "the agent did not take the answer")
+        if not (put(1, reply[5:out]) and put(2, reply[out:])):
+            raise CannotAskError(self.late)
+        return reply[0]
+
+    def fail(self, why: str, detail: bytes = b"") -> int:
+        # INVARIANT: whatever is unexpected ends here: a gate refuses, the other modes step aside.
+        code = 2 if self.mode == "gate" else 0
+        _signal.signal(_signal.SIGALRM, lambda _number, _frame: posix._exit(code))
+        _signal.setitimer(_signal.ITIMER_REAL, 1.0)  # failing does not wait either
+        if self.mode == "gate":
+            self.refuse(why, detail)
+        elif self.mode == "tell" and self.request:
+            self.save_for_later()
+        elif self.mode == "status":
+            put(1, b"checkrein: not running\n")
+        return code
+
+    def refuse(self, why: str, detail: bytes) -> None:
+        # A path may hold quotes, terminal codes, anything.
+        shown = "".join(chr(c) if 32 <= c <= 126 and c not in b'"\\' else "?" for c in detail[:1000])
+        reason = f"Checkrein could not judge this call, so it is refused: {why}{shown}. "
+        reason += "Ask the user to run `checkrein doctor`."
+        put(1, AGENTS.get(self.agent, "").replace("%s", reason).encode())
+        put(2, reason.encode() + b"\n")
+
+    def save_for_later(self) -> None:
+        seconds, nanoseconds = divmod(self.began, 1_000_000_000)
+        name = self.lines[SPOOL] + f"/{seconds}.{nanoseconds:09}-{posix.getpid()}".encode()
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW
+        try:
+            part = posix.open(name + b".part", flags, 0o600)
+        except OSError:
+            return
+        try:
+            if not put(part, self.request):
+                raise OSError
+            posix.fsync(part)
+            posix.rename(name + b".part", name)
+        except OSError:
+            posix.unlink(name + b".part")
+
+
+def as_bytes(path: str) -> bytes:
+    return path.encode(sys.getfilesystemencoding(), "surrogateescape")
+
+
+def read_door(path: str) -> list[bytes]:
+    try:
+        door = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK)
+    except (OSError, ValueError):
+        raise CannotAskError("Checkrein is not set up: there is no file ", as_bytes(path)) from None
+    about = posix.fstat(door)
+    regular = about.st_mode & 0o170000 == 0o100000
+    # INVARIANT: whoever can write this file chooses the program that is started, so only the user may.
+    if not regular or about.st_uid != posix.geteuid() or about.st_mode & 0o022:
+        raise CannotAskError("others than the user can write the file ", as_bytes(path))
+    content = posix.read(door, DOOR_MAX)
+    posix.close(door)
+    *lines, rest = content.split(b"\n")
+    good = not rest and len(content) < DOOR_MAX and b"\0" not in content
+    good = good and ENVIRONMENT <= len(lines) <= LINES_MAX and lines[MAGIC] == b"checkrein-door 1"
+    good = good and all(line.startswith(b"/") for line in lines[SOCKET:ENVIRONMENT])
+    if not good or any(line.find(b"=") < 1 for line in lines[ENVIRONMENT:]):
+        raise CannotAskError("something damaged the file ", as_bytes(path))
+    return lines
+
+
+def try_to_connect(path: bytes) -> _socket.socket | None:
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        server.connect(path)
+        return server
+    except (FileNotFoundError, ConnectionRefusedError):
+        server.close()
+        return None
+    except OSError as error:
+        # The interpreter looks at the length itself and gives no number.
+        long = error.errno is None
+        raise CannotAskError(
+            "this path is too long for a socket: " if long else "nothing can connect to ", path
+        ) from None
+
+
+def start(lines: list[bytes]) -> _socket.socket:
+    pid = posix.fork()
+    if pid == 0:
+        become_server(lines)
+    while not (server := try_to_connect(lines[SOCKET])):
+        try:
+            ended, status = posix.waitpid(pid, posix.WNOHANG)
+        except ChildProcessError:
+            ended, status = 0, 0
+        # Status 0: another server was quicker, and will be listening soon.
+        if ended and status:
+            raise CannotAskError("the server stopped while starting; it was run by ", lines[PYTHON])
+        time.sleep(0.002)
+    return server
+
+
+def become_server(lines: list[bytes]) -> None:
+    try:
+        null = posix.open("/dev/null", posix.O_RDWR)
+        for descriptor in range(3):
+            posix.dup2(null, descriptor)
+        posix.setsid()
+        posix.chdir("/")
+        posix.closerange(3, min(posix.sysconf("SC_OPEN_MAX"), 65536))
+        for number in _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP}:
+            _signal.signal(number, _signal.SIG_DFL)  # what the agent ignores, the server must not
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
+        words = [lines[PYTHON], b"-I", b"-m", b"checkrein", b"serve", b"--on-demand"]
+        environment = dict(line.split(b"=", 1) for line in lines[ENVIRONMENT:])
+        posix.execve(lines[PYTHON], words, environment)
+    finally:
+        posix._exit(127)
+
+
+def peer_is_me(server: _socket.socket) -> bool:
+    # Linux: struct ucred (pid, uid, gid). macOS: LOCAL_PEERCRED, struct xucred (version, uid, ...).
+    level, option = (_socket.SOL_SOCKET, _socket.SO_PEERCRED) if sys.platform == "linux" else (0, 1)
+    peer = server.getsockopt(level, option, 76)
+    return int.from_bytes(peer[4:8], sys.byteorder) == posix.geteuid()
+
+
+def get(server: _socket.socket, length: int) -> bytes:
+    whole = b""
+    while len(whole) < length:
+        piece = server.recv(length - len(whole))
+        if not piece:
+            raise ConnectionResetError
+        whole += piece
+    return whole
+
+
+def put(descriptor: int, text: bytes) -> bool:
+    try:
+        while text:
+            text = text[posix.write(descriptor, text) :]
+        return True
+    except OSError:
+        return False
+
+
+def main(words: list[str]) -> int:
+    hook = Hook()
+    try:
+        return hook.run(words)
+    except CannotAskError as failure:
+        return hook.fail(*failure.args)
+    except BaseException as error:  # noqa: BLE001
+        return hook.fail(f"the hook client met an unexpected {type(error).__name__}")
+
+
+if __name__ == "__main__":
+    posix._exit(main(sys.argv))

@@ -5,6 +5,7 @@ CheckreinError
 ├── RuleError           a rule cannot be right and is refused when written
 ├── InputError          a call, line or argument cannot be understood
 ├── NotFoundError       the thing named does not exist
+├── PersonOnlyError     an agent tried what only a person may do
 ├── TrustFileError      a trust file cannot be imported
 ├── StoreError          the store cannot be opened or written
 │   ├── StoreBusyError      another process holds it
@@ -74,6 +75,13 @@ class NotFoundError(CheckreinError):
 
     code = "not_found"
     exit_code = 4
+
+
+class PersonOnlyError(CheckreinError):
+    """Raise when a request that only a person may make comes from a gated agent's process."""
+
+    code = "person.only"
+    exit_code = 7
 
 
 class TrustFileError(CheckreinError):

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from checkrein import earning
-from checkrein.call import OUTCOMES, Category, Risk, ToolCall, Verdict
+from checkrein.approval.broker import Broker
+from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict
 from checkrein.classify import classify
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
@@ -27,10 +28,12 @@ from checkrein.ledger.terms import terms_of
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.sessions import Sessions
-from checkrein.store import Store, Transaction, records
+from checkrein.store import Store, Transaction, questions, records
+from checkrein.store.phases import phase_for
 from checkrein.store.rules import use_rule
 
 ANSWERS = ("approved", "denied", "expired", "cancelled")
+_NO_BOOK = earning.Book({}, {}, 0.0)
 FollowUp = Callable[[Transaction, Entry], dict[str, Any] | None]
 
 
@@ -39,6 +42,14 @@ class Decided(msgspec.Struct, frozen=True):
 
     entry: str
     verdict: Verdict
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A verdict that is not recorded yet, and what it was judged by."""
+
+    verdict: Verdict
+    force: InForce
+    book: earning.Book
 
 
 class RuleUsedUp(Exception):  # noqa: N818 - not a fault: another call took the rule's last use
@@ -58,6 +69,7 @@ class Pipeline:
     ) -> None:
         self.store, self.clock = store, clock
         self.policies, self.sessions = Policies(store, overrides), Sessions(store)
+        self.broker = Broker(store)
         self.ledger = Ledger(store, Signer(state), clock)
         self.mirror = mirror.Mirror(
             store,
@@ -69,45 +81,138 @@ class Pipeline:
         self.ledger.open(store)
         self.mirror.catch_up()
 
-    def decide(self, call: ToolCall, *, phase: str | None = "building", released: bool = False) -> Decided:
-        """Judge a call and record the verdict. Never raises: whatever goes wrong is a refusal."""
+    def decide(
+        self,
+        call: ToolCall,
+        *,
+        phase: str | None = "building",
+        released: bool = False,
+        hold: str = "",
+        asking: float | None = None,
+    ) -> Decided:
+        """Judge a call and record the verdict. Never raises: whatever goes wrong is a refusal.
+
+        `hold`: why a person is asked although the call would run. `asking`: for how many seconds a question
+        waits; without it an ask is a verdict only.
+        """
         entry = new_id(self.clock())
         risk = UNKNOWN_RISK
         try:
-            force = self.policies.of(call.project, call.door, phase)
-            if not call.history:
-                call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
-            own = force.own_folders(call.project)
-            risk = classify(call, tables=force.tables, resolve=os.path.realpath, own=own)
-            book = earning.book(self.store, call.project, force.settings)
-            now = self.clock()
-            scores = book.scores(earning.model_for(force.settings), now)
-            verdict = decide(
-                call, risk, force.policy, scores, now=now, resolve=os.path.realpath, released=released
-            )
-            # INVARIANT: a verdict leaves only after its record is committed.
-            self.store.write(
-                lambda tx: self._record(tx, entry, call, verdict, force, book), durable=_durable(verdict)
-            )
-            self.sessions.note(call.session, verdict)
-            return Decided(entry, verdict)
+            judged = self.judge(call, phase=phase, released=released)
+            risk = judged.verdict.risk
+            if hold and judged.verdict.word == "allow":
+                judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, hold))
+            self._settle(entry, call, judged, asking)
+            return Decided(entry, judged.verdict)
         except RuleUsedUp:
-            return self.decide(call, phase=phase, released=released)
+            return self.decide(call, phase=phase, released=released, hold=hold, asking=asking)
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
             return Decided(entry, _unrecorded(risk, error))
 
-    def answer(self, entry: str, answer: str, *, actor: str, channel: str, message: str = "") -> None:
-        """Record what a person said to a question."""
-        _known(answer, ANSWERS, "answer")
-        data = {"answer": answer, "actor": actor, "channel": channel, "message": message}
+    def judge(
+        self,
+        call: ToolCall,
+        *,
+        phase: str | None = "building",
+        released: bool = False,
+        approved: bool = False,
+    ) -> Judged:
+        """The verdict of this moment, recorded nowhere. A call approved for its session needs no new yes."""
+        force = self.policies.of(call.project, call.door, phase)
+        if not call.history:
+            call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
+        own = force.own_folders(call.project)
+        risk = classify(call, tables=force.tables, resolve=os.path.realpath, own=own)
+        book = earning.book(self.store, call.project, force.settings)
+        now = self.clock()
+        scores = book.scores(earning.model_for(force.settings), now)
 
-        def answered(_tx: Transaction, found: Entry) -> dict[str, Any]:
+        def verdict(approved: bool) -> Verdict:
+            return decide(
+                call,
+                risk,
+                force.policy,
+                scores,
+                now=now,
+                resolve=os.path.realpath,
+                released=released,
+                approved=approved,
+            )
+
+        found = verdict(approved)
+        if found.word == "ask" and call.session and questions.remembered(self.store, call.binding):
+            found = verdict(True)
+        return Judged(found, force, book)
+
+    def refuse(
+        self, call: ToolCall, stage: str, reason: str, remedy: str, risk: Risk = UNKNOWN_RISK
+    ) -> Decided:
+        """Record a refusal that needs no judging."""
+        entry = new_id(self.clock())
+        verdict = refuse(stage, reason, remedy, risk)
+        try:
+            force = self.policies.of(call.project, call.door)
+            self._settle(entry, call, Judged(verdict, force, _NO_BOOK), None)
+        except Exception as error:  # noqa: BLE001 - it is refused all the same
+            return Decided(entry, _unrecorded(risk, error))
+        return Decided(entry, verdict)
+
+    def phase_of(self, project: str, session: str) -> str | None:
+        """The phase a person set for the session, the project or everything; none is the strictest."""
+        return phase_for(self.store, project, session)
+
+    def answer(
+        self,
+        entry: str,
+        answer: str,
+        *,
+        actor: str,
+        channel: str,
+        message: str = "",
+        edited: dict[str, Any] | None = None,
+        for_session: bool = False,
+    ) -> str:
+        """Record what a person said to a question; what became of it (a new deny outranks a yes)."""
+        _known(answer, ANSWERS, "answer")
+        call = self.broker.call(entry)
+        if answer == "approved":
+            overruled = self._overruled(entry, call, edited)
+            answer, message = ("denied", overruled) if overruled else (answer, message)
+        data = {"answer": answer, "actor": actor, "channel": channel, "message": message}
+        if answer == "approved" and edited is not None:
+            data["edited"] = self.policies.of(call.project if call else "").redactor.value(edited)
+        now = self.clock()
+
+        def answered(tx: Transaction, found: Entry) -> dict[str, Any]:
             # INVARIANT: only a question is answered, and the first answer stands.
             if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
                 raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
+            questions.settle(tx, entry, answer, now=now, actor=actor, channel=channel, message=message)
+            if answer == "approved" and for_session and call is not None:
+                questions.remember(tx, call.binding, call.session, entry, now)
+                data["for"] = "session"
             return data
 
         self._follow_up(entry, "answered", answered, durable=True)
+        self.broker.settled(entry, edited if answer == "approved" else None)
+        return answer
+
+    def _overruled(self, entry: str, call: ToolCall | None, edited: dict[str, Any] | None) -> str:
+        """Why a yes does not count: the policy of this moment refuses the call."""
+        if edited is not None:
+            call = self.broker.edit(entry, edited)
+            if call is None:
+                raise InputError("Nobody waits for this call any more, so it cannot be edited.")
+        if call is None:
+            return ""
+        phase = self.phase_of(call.project, call.session) if call.door == "hooks" else "building"
+        verdict = self.judge(call, phase=phase, approved=True).verdict
+        if verdict.word != "deny":
+            return ""
+        why = verdict.reasons[0].text
+        if edited is not None:
+            raise InputError(f"The edited call would be refused: {why}")
+        return f"The policy of this moment refuses it: {why}"
 
     def start(self, entry: str) -> None:
         """Record that an allowed call began to run."""
@@ -165,23 +270,41 @@ class Pipeline:
             self.store.write(last, durable=True)
         self.store.close()
 
+    def _settle(self, entry: str, call: ToolCall, judged: Judged, asking: float | None) -> None:
+        verdict = judged.verdict
+        # INVARIANT: a verdict leaves only after its record is committed.
+        self.store.write(lambda tx: self._record(tx, entry, call, judged, asking), durable=_durable(verdict))
+        self.sessions.note(call.session, verdict)
+        if verdict.word == "ask" and asking is not None:
+            self.broker.keep(entry, call)
+
     def _record(
-        self,
-        tx: Transaction,
-        entry: str,
-        call: ToolCall,
-        verdict: Verdict,
-        force: InForce,
-        book: earning.Book,
+        self, tx: Transaction, entry: str, call: ToolCall, judged: Judged, asking: float | None
     ) -> None:
+        verdict, force = judged.verdict, judged.force
         if verdict.rule in force.counted and not use_rule(tx, verdict.rule or ""):
             raise RuleUsedUp
-        if book.bad:
-            earning.set_aside(tx, self.ledger, call.project, book.bad)
+        if judged.book.bad:
+            earning.set_aside(tx, self.ledger, call.project, judged.book.bad)
         data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
         self.ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
+        if verdict.word == "ask" and asking is not None:
+            self._ask(tx, entry, call, self.clock(), asking)
         if verdict.word == "deny":
             self.mirror.follow(tx)
+
+    def _ask(self, tx: Transaction, entry: str, call: ToolCall, now: float, seconds: float) -> None:
+        asked = questions.Question(
+            entry=entry,
+            session=call.session,
+            project=call.project,
+            binding=call.binding,
+            asked_at=now,
+            expires_at=now + seconds,
+        )
+        questions.add_question(tx, asked)
+        data = {"project": call.project, "session": call.session, "expires_at": asked.expires_at}
+        self.ledger.append(tx, "asked", data, entry=entry)
 
     def _finish(
         self, tx: Transaction, found: Entry, outcome: str, output: Any, evidence: str
@@ -206,6 +329,19 @@ class Pipeline:
                 self.mirror.follow(tx)
 
         self.store.write(follow, durable=durable)
+
+
+def _held(verdict: Verdict, why: str) -> Verdict:
+    """The same verdict, but a person is asked first."""
+    remedy = "Answer the question."
+    return msgspec.structs.replace(
+        verdict,
+        decision="human_required",
+        stage="hold",
+        reasons=(Reason(why), *verdict.reasons),
+        remedy=remedy,
+        rule=None,
+    )
 
 
 def _durable(verdict: Verdict) -> bool:

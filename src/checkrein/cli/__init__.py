@@ -21,6 +21,11 @@ COMMANDS = {
     "audit": ("audit", "Look up, verify and export the record."),
     "trust": ("trust", "See what has been earned; bring it in, take it along, reset it."),
     "risk": ("risk", "See what we know of a command."),
+    "serve": ("serve", "Run the server in the foreground."),
+    "up": ("serve", "Start the server in the background."),
+    "down": ("serve", "Stop the server."),
+    "restart": ("serve", "Stop the server and start it again."),
+    "logs": ("serve", "Show the server's own log."),
     "demo": ("demo", "Watch a coding agent's day, decided call by call."),
 }
 

@@ -57,8 +57,9 @@ def decide(
     now: float,
     resolve: Resolve | None = None,
     released: bool = False,
+    approved: bool = False,
 ) -> Verdict:
-    """The verdict on a call. `released`: a person let exactly this critical call pass the floor once."""
+    """The verdict on a call. `approved`: a person said yes to it; `released`: even past the floor, once."""
     scores: dict[str, float] = {}
     value: float | None = None
     stage = "floor"
@@ -72,7 +73,8 @@ def decide(
             spoken = _phase(risk, policy)
         if spoken is None:
             stage = "rules"
-            spoken = _written(call, policy, now, resolve, released)
+            consent = _RELEASED if released else _APPROVED if approved else None
+            spoken = _written(call, policy, now, resolve, consent)
         if spoken is None:
             stage = "trust"
             spoken = _earned(risk, policy, scores, value)
@@ -140,7 +142,7 @@ def _phase(risk: Risk, policy: Policy) -> _Spoken | None:
 
 
 def _written(
-    call: ToolCall, policy: Policy, now: float, resolve: Resolve | None, released: bool
+    call: ToolCall, policy: Policy, now: float, resolve: Resolve | None, consent: _Spoken | None
 ) -> _Spoken | None:
     """What people wrote: the user's rules, a project's restrictions, the profile; the strictest wins."""
     spoken = []
@@ -152,9 +154,9 @@ def _written(
     if said is not None:
         remedy = "" if said[0] == "allow" else "A person can change the profile."
         spoken.append(_Spoken("profile", _DECISION_OF[said[0]], Reason(f"{said[1]}."), remedy))
-    if released:
-        # The release is the answer to the question; only a deny still outranks it.
-        spoken = [each for each in spoken if each.decision == "blocked"] or [_RELEASED]
+    if consent:
+        # A person's yes is the answer to the question; only a deny still outranks it.
+        spoken = [each for each in spoken if each.decision == "blocked"] or [consent]
     if spoken:
         return max(spoken, key=lambda each: _RANK[each.decision])
     if policy.unmatched == "ask":
@@ -165,6 +167,7 @@ def _written(
     return None
 
 
+_APPROVED = _Spoken("approval", "auto_approved", Reason("A person approved exactly this call."))
 _RELEASED = _Spoken("release", "auto_approved", Reason("A person released exactly this call, once."))
 _RANK: dict[Decision, int] = {decision: _SEVERITY.index(word) for word, decision in _DECISION_OF.items()}
 

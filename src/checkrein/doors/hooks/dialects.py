@@ -136,6 +136,14 @@ class Headless(_Part, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
 
 
+class Process(_Part):
+    """How the agent's process is recognised among the ancestors of its hook."""
+
+    names: tuple[str, ...]
+    scripts: tuple[str, ...] = ()
+    fact: str = ""
+
+
 class Dialect(_Part, frozen=True, kw_only=True):
     """Everything that is particular to one agent."""
 
@@ -146,6 +154,7 @@ class Dialect(_Part, frozen=True, kw_only=True):
     fields: Fields
     replies: dict[Kind, dict[Literal["allow", "ask", "deny", "block", "inform"], Answer]]
     hooks: Hooks
+    process: Process
     ask: Literal["native", "none"]
     ask_without_person: Literal["deny", "stop", "allow"]
     rewrite: Literal["whole", "merge", "none"]

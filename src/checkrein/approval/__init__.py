@@ -1,0 +1,1 @@
+"""Asking a person: stored questions, and those who wait for their answers."""

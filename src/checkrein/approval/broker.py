@@ -1,0 +1,110 @@
+"""Brings questions and answers together. The questions are rows in the store; only who waits is kept here.
+
+Doors wait; the pipeline records. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from checkrein.call import ToolCall
+from checkrein.store import Reader
+from checkrein.store.questions import ASKED, Question, get_question
+
+_CALLS_KEPT = 1024
+
+
+class Broker:
+    """Who waits for which answer, and whether a person is within reach."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._changed = threading.Condition()
+        self._calls: dict[str, ToolCall] = {}
+        self._edits: dict[str, dict[str, Any]] = {}
+        self._waiters: dict[str, int] = {}
+        self._present = 0
+
+    def keep(self, entry: str, call: ToolCall) -> None:
+        """Remember the call a question is about, for as long as somebody may answer it."""
+        with self._changed:
+            while len(self._calls) >= _CALLS_KEPT:
+                self._calls.pop(next(iter(self._calls)))
+            self._calls[entry] = call
+
+    def call(self, entry: str) -> ToolCall | None:
+        return self._calls.get(entry)
+
+    def edit(self, entry: str, arguments: dict[str, Any]) -> ToolCall | None:
+        """The call with other arguments; None when nobody is there to run it."""
+        call = self._calls.get(entry)
+        if call is None:
+            return None
+        return msgspec.structs.replace(call, arguments=arguments)
+
+    def settled(self, entry: str, edited: dict[str, Any] | None = None) -> None:
+        """Wake whoever waits for this question."""
+        with self._changed:
+            if edited is not None:
+                self._edits[entry] = edited
+            if not self._waiters.get(entry):
+                self._calls.pop(entry, None)
+            self._changed.notify_all()
+
+    def edited(self, entry: str) -> dict[str, Any] | None:
+        return self._edits.get(entry)
+
+    def wait(self, entry: str, seconds: float) -> Question | None:
+        """The question once it is answered; None when that took longer."""
+        with self._waiting(entry), self._changed:
+            found = get_question(self._reader, entry)
+            if found is not None and found.state == ASKED:
+                self._changed.wait(seconds)
+                found = get_question(self._reader, entry)
+        return found if found is not None and found.state != ASKED else None
+
+    def is_awaited(self, entry: str) -> bool:
+        return bool(self._waiters.get(entry))
+
+    @contextlib.contextmanager
+    def attending(self) -> Iterator[None]:
+        """While this is open, a person is looking at the questions."""
+        with self._changed:
+            self._present += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._present -= 1
+
+    @property
+    def reachable(self) -> bool:
+        return self._present > 0
+
+    @contextlib.contextmanager
+    def awaiting(self, entry: str, call: ToolCall) -> Iterator[None]:
+        """Somebody will wait for this question until the block ends, with pauses."""
+        self.keep(entry, call)
+        with self._waiting(entry):
+            yield
+        with self._changed:
+            if not self._waiters.get(entry):
+                self._calls.pop(entry, None)
+                self._edits.pop(entry, None)
+
+    @contextlib.contextmanager
+    def _waiting(self, entry: str) -> Iterator[None]:
+        with self._changed:
+            self._waiters[entry] = self._waiters.get(entry, 0) + 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waiters[entry] -= 1
+                if not self._waiters[entry]:
+                    del self._waiters[entry]

@@ -1,0 +1,91 @@
+"""What can be asked of the one authority besides verdicts: verbs by name, and which only a person may use.
+
+The server performs them for the command line; where no server runs the command line performs them itself,
+under the same lock and the same rules. Each noun's verbs live in the module of its name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from checkrein.agents import Agents, user_name
+from checkrein.errors import CheckreinError, InputError, PersonOnlyError
+from checkrein.peers import Peer
+from checkrein.pipeline import Pipeline
+
+Params = dict[str, Any]
+_NOUNS = ("installation", "phase", "policy", "question", "rule", "server", "trust")
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request on its way to its verb: whom it is asked of, and by whom."""
+
+    pipeline: Pipeline
+    agents: Agents
+    peer: Peer
+    stop: Callable[[], None] | None = None
+
+    @property
+    def actor(self) -> str:
+        """The user the kernel says is asking."""
+        return user_name(self.peer.uid)
+
+
+class Verb(msgspec.Struct, frozen=True):
+    run: Callable[[Asked, Params], Any]
+    person: bool
+
+
+_VERBS: dict[str, Verb] = {}
+
+
+def verb(name: str, *, person: bool) -> Callable[[Callable[[Asked, Params], Any]], Callable[..., Any]]:
+    """Register a function as the verb `noun.action`; `person` when no agent may ever use it."""
+
+    def register(run: Callable[[Asked, Params], Any]) -> Callable[[Asked, Params], Any]:
+        _VERBS[name] = Verb(run, person)
+        return run
+
+    return register
+
+
+def perform(asked: Asked, name: str, params: Params) -> Any:
+    """Do what is asked, or say why not. What only a person may do is refused and recorded otherwise."""
+    noun = name.partition(".")[0]
+    if noun in _NOUNS:
+        importlib.import_module(f"checkrein.authority.{noun}")
+    found = _VERBS.get(name)
+    if found is None:
+        raise InputError(f"There is no request {name!r}.")
+    if found.person:
+        # INVARIANT: only a person answers, grants, writes rules, switches phases or stops the server.
+        why = asked.agents.not_a_person(asked.peer)
+        if why:
+            asked.agents.refused(name, why)
+            raise PersonOnlyError(
+                f"Only a person may do this ({name}), and {why}.",
+                remedy="Do it in a terminal of your own.",
+            )
+    try:
+        return found.run(asked, params)
+    except (KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise InputError(f"The request {name} cannot be understood: {error!r}") from error
+
+
+def myself() -> Peer:
+    """This process, where no server stands between."""
+    return Peer(os.getpid(), os.getuid())
+
+
+def as_answer(work: Callable[[], Any]) -> bytes:
+    """What a verb came to, as it goes over the socket."""
+    try:
+        return msgspec.json.encode({"value": work()})
+    except CheckreinError as error:
+        kind = type(error).__name__
+        return msgspec.json.encode({"error": kind, "message": error.message, "remedy": error.remedy})

@@ -1,0 +1,76 @@
+"""Finds the entry an agent's later word belongs to: by the call's id, else by what was called with what."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from checkrein.call import ToolCall
+from checkrein.ledger.entries import Entry
+from checkrein.ledger.query import Filter, entries
+from checkrein.pipeline import Decided
+from checkrein.store import Reader
+
+_KEPT = 4_096
+_LOOK_BACK = 1_000
+# The same call asked about twice within this time is one call heard twice, not two.
+_TWICE_SECONDS = 10.0
+Key = tuple[str, str, str]
+
+
+class Calls:
+    """Recently judged calls that have not ended; older ones are looked up in the ledger."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._open: OrderedDict[Key, list[tuple[float, str, Decided]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def heard(self, call: ToolCall, now: float) -> Decided | None:
+        """The verdict just given to this very call, when the agent or a second hook asks again."""
+        if not call.call_id:
+            return None
+        with self._lock:
+            found = self._open.get(_key(call))
+        if not found:
+            return None
+        at, binding, decided = found[-1]
+        # INVARIANT: a verdict is repeated for exactly the same call only, whatever id a payload claims.
+        return decided if now - at <= _TWICE_SECONDS and binding == call.binding else None
+
+    def opened(self, call: ToolCall, decided: Decided, now: float) -> None:
+        with self._lock:
+            self._open.setdefault(_key(call), []).append((now, call.binding, decided))
+            while len(self._open) > _KEPT:
+                self._open.popitem(last=False)
+
+    def ended(self, call: ToolCall) -> str | None:
+        """The entry of a call that ended, the oldest unfinished first; None when we never judged it."""
+        with self._lock:
+            found = self._open.get(_key(call))
+            if found:
+                _, _, decided = found.pop(0)
+                if not found:
+                    del self._open[_key(call)]
+                return decided.entry
+        return self._looked_up(call)
+
+    def _looked_up(self, call: ToolCall) -> str | None:
+        """In the ledger, for calls an earlier server judged."""
+        fitting: list[Entry] = [
+            each
+            for each in entries(self._reader, Filter(session=call.session), _LOOK_BACK)
+            if _same(each, call)
+        ]
+        unfinished = [each for each in fitting if each.completed_at is None]
+        return (unfinished or fitting)[-1].id if fitting else None
+
+
+def _key(call: ToolCall) -> Key:
+    return (call.agent + call.session, call.call_id, "" if call.call_id else call.name + call.argument_hash)
+
+
+def _same(entry: Entry, call: ToolCall) -> bool:
+    if entry.agent != call.agent or entry.tool_name != call.name:
+        return False
+    return entry.call_id == call.call_id if call.call_id else entry.argument_hash == call.argument_hash

@@ -1,0 +1,369 @@
+"""The hook door: an agent's event comes in, its native answer goes out.
+
+The server calls `handle` for every hook; what is decided is decided in the pipeline.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from checkrein.agents import Agents, Marks, user_name
+from checkrein.authority.phase import switch
+from checkrein.call import ToolCall
+from checkrein.doors.hooks import replies, statusline, trustfiles, wording
+from checkrein.doors.hooks.calls import Calls
+from checkrein.doors.hooks.dialects import dialect
+from checkrein.doors.hooks.events import Event, glimpse, read
+from checkrein.doors.hooks.guard import would_remove_us
+from checkrein.doors.hooks.replies import Reply
+from checkrein.doors.hooks.routing import Choice, choose
+from checkrein.errors import CheckreinError, InputError
+from checkrein.ledger.entries import fold
+from checkrein.peers import Peer
+from checkrein.pipeline import Decided, Pipeline
+from checkrein.settings.project import project_of
+from checkrein.store import Transaction, records
+from checkrein.store.agents import Session, end_session
+from checkrein.store.questions import Question, asked_about, forget_session, waiting
+from checkrein.wire import Request
+
+_TICK = 1.0
+_UNREADABLE = "(unreadable)"
+_TOO_LONG = "The call is longer than 8 MiB, which we do not read."
+
+
+class Waiting(Protocol):
+    """The hook process at the other end of the line."""
+
+    deadline: float
+
+    def still_here(self) -> bool:
+        """Whether it waits still; tells it that we do."""
+        ...
+
+
+class HookDoor:
+    """Every agent's hooks, over one pipeline."""
+
+    def __init__(self, pipeline: Pipeline, agents: Agents) -> None:
+        self.pipeline, self.agents = pipeline, agents
+        self.calls = Calls(pipeline.store)
+        self.user = user_name(os.geteuid())
+        self._failures: dict[str, int] = {}
+
+    def handle(self, request: Request, peer: Peer, line: Waiting | None) -> Reply:
+        """Answer one hook. `line` is missing for reports that come late, from the spool."""
+        _, agent, mode = request.words[:3]
+        if mode == "status":
+            return statusline.render(self.pipeline, request.body)
+        try:
+            if "TRUNCATED" in request.facts:
+                raise InputError(_TOO_LONG)
+            event = read(agent, request.body)
+        except InputError as error:
+            return self._unreadable(agent, mode, request, error)
+        if mode == "gate" and event.kind not in ("call", "config", "expansion"):
+            return self._unreadable(agent, mode, request, InputError(f"{event.name!r} is nothing we gate."))
+        handler = getattr(self, f"_{event.kind}", None)
+        if handler is None:
+            return replies.silent()
+        reply: Reply = handler(event, request.facts, peer, line)
+        return reply
+
+    def expire(self) -> None:
+        """Questions nobody answered in time are a no."""
+        now = self.pipeline.clock()
+        for question in waiting(self.pipeline.store):
+            if question.expires_at <= now and not self.pipeline.broker.is_awaited(question.entry):
+                self._settle(question.entry, "expired", "timeout")
+
+    # -- what is judged -------------------------------------------------------------------------------
+
+    def _call(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer)
+        call = self._tool_call(event, session)
+        decided = self.calls.heard(call, time.monotonic()) or self._decided(call)
+        self.calls.opened(call, decided, time.monotonic())
+        if decided.verdict.word == "deny":
+            return replies.deny(event, wording.refusal(call, decided.verdict, decided.entry))
+        if decided.verdict.word == "ask":
+            return self._asked(event, call, decided, session, line)
+        if call.tool == "Agent":
+            return self._routed(event, call, decided)
+        return replies.allow(event, reason=decided.verdict.reasons[0].text)
+
+    def _decided(self, call: ToolCall) -> Decided:
+        phase = self.pipeline.phase_of(call.project, call.session)
+        settings = self.pipeline.policies.of(call.project).settings
+        wanted = _phase_wanted(call)
+        if wanted in settings.phases:
+            # INVARIANT: the model cannot switch the phase.
+            return self.pipeline.refuse(
+                call, "phase", "Only a person switches the phase.", f"A person types /{wanted}."
+            )
+        hold = self._hold(call) if call.tool == "Agent" else ""
+        return self.pipeline.decide(
+            call, phase=phase, hold=hold, asking=float(settings.approval.timeout_seconds)
+        )
+
+    def _asked(
+        self, event: Event, call: ToolCall, decided: Decided, session: Session, line: Waiting | None
+    ) -> Reply:
+        """The agent's own dialog where a person sits before it; else ours, if anyone can be reached."""
+        table = dialect(event.agent)
+        if replies.can_ask(table) and session.attended:
+            return replies.ask(event, wording.question(call, decided.verdict, decided.entry))
+        if line is None or not self.pipeline.broker.reachable:
+            self._settle(decided.entry, "cancelled", "none", "nobody could be reached")
+            return replies.deny(event, wording.unreachable(call, decided.verdict, decided.entry))
+        settled = self._answer(decided.entry, call, line)
+        if settled is None:
+            return replies.deny(event, "The agent stopped waiting for the answer.")
+        if settled.state == "approved":
+            edited = self.pipeline.broker.edited(decided.entry)
+            if edited is not None and not replies.can_rewrite(event, edited):
+                return replies.deny(event, f"{table.title} cannot be given the edited input.")
+            return replies.allow(event, reason=f"{settled.actor} approved it.", updated=edited)
+        return replies.deny(event, self._no(call, decided, settled))
+
+    def _permission(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
+        """The agent shows its dialog; whoever answers first, there or here, is heard."""
+        session = self._session(event, facts, peer)
+        call = self._tool_call(event, session)
+        found = asked_about(self.pipeline.store, call.binding)
+        if not found or line is None:
+            return replies.silent()
+        settled = self._answer(found[0].entry, call, line, native=True)
+        # What was answered in the agent's own dialog needs no second answer.
+        if settled is None or settled.channel == "agent":
+            return replies.silent()
+        edited = self.pipeline.broker.edited(settled.entry)
+        if settled.state == "approved":
+            return replies.permission(event, True, updated=edited)
+        said = settled.message or {"expired": "Nobody answered in time."}.get(settled.state, "")
+        return replies.permission(event, False, f"{settled.actor or 'Checkrein'} said no. {said}".strip())
+
+    def _answer(self, entry: str, call: ToolCall, line: Waiting, *, native: bool = False) -> Question | None:
+        """The settled question; None when the hook went away before that."""
+        broker = self.pipeline.broker
+        with broker.awaiting(entry, call):
+            while line.still_here():
+                settled = broker.wait(entry, _TICK)
+                if settled is not None:
+                    return settled
+                if time.monotonic() >= line.deadline or self._is_over(entry):
+                    self._settle(entry, "expired", "timeout")
+        if not native:
+            self._settle(entry, "cancelled", "agent", "the agent stopped waiting")
+        return None
+
+    def _is_over(self, entry: str) -> bool:
+        now = self.pipeline.clock()
+        return any(each.entry == entry and each.expires_at <= now for each in waiting(self.pipeline.store))
+
+    def _settle(self, entry: str, answer: str, channel: str, message: str = "") -> None:
+        """Record that a question ended without a person; somebody may have been quicker."""
+        try:
+            self.pipeline.answer(entry, answer, actor="", channel=channel, message=message)
+        except InputError:
+            return
+
+    def _no(self, call: ToolCall, decided: Decided, settled: Question) -> str:
+        return wording.answered(
+            call, decided.verdict, decided.entry, settled.state, settled.actor, settled.message
+        )
+
+    # -- sub-agents get the model their task deserves --------------------------------------------------
+
+    def _hold(self, call: ToolCall) -> str:
+        """Why the user takes over: everybody below has failed."""
+        choice = self._choice(call, None)
+        return f"{choice.reason}; nobody is left above." if choice.name == "user" else ""
+
+    def _routed(self, event: Event, call: ToolCall, decided: Decided) -> Reply:
+        trust = min(decided.verdict.trust.values(), default=None)
+        choice = self._choice(call, trust)
+        data = {"persona": choice.name, "model": choice.model, "reason": choice.reason}
+        updated = {**call.arguments, "model": choice.model}
+        given = "model" not in call.arguments and replies.can_rewrite(event, updated) and bool(choice.model)
+        self._note(decided.entry, "routed", {**data, "applied": given})
+        text = f"Routed to {choice.name} ({choice.model}): {choice.reason}."
+        if given:
+            return replies.allow(event, reason=text, updated=updated)
+        return replies.allow(event, reason=decided.verdict.reasons[0].text, context=text)
+
+    def _choice(self, call: ToolCall, trust: float | None) -> Choice:
+        settings = self.pipeline.policies.of(call.project).settings.model
+        return choose(call, trust, self._failures.get(call.session, 0), settings)
+
+    # -- what is reported -----------------------------------------------------------------------------
+
+    def _done(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer)
+        call = self._tool_call(event, session)
+        entry = self.calls.ended(call)
+        if entry is None:
+            data = {"project": call.project, "session": call.session, "tool": call.name, "agent": call.agent}
+            self.pipeline.note("unjudged", data)
+            return replies.silent()
+        self._answered_in_dialog(entry)
+        self.pipeline.finish(entry, event.outcome or "unknown", output=event.output, evidence=event.evidence)
+        if call.tool == "Agent" and event.outcome in ("success", "failure"):
+            failed = event.outcome == "failure"
+            self._failures[call.session] = self._failures.get(call.session, 0) + 1 if failed else 0
+        return replies.silent()
+
+    _failed = _done
+
+    def _answered_in_dialog(self, entry: str) -> None:
+        """A call that was asked about and ran was approved in the agent's own dialog."""
+        found = fold(records.of_entries(self.pipeline.store, [entry]))
+        if found and found[0].verdict == "ask" and found[0].answer is None:
+            try:
+                self.pipeline.answer(entry, "approved", actor=self.user, channel="agent")
+            except InputError:
+                return
+
+    def _session_start(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer, again=True)
+        if event.source != "compact":
+            self.pipeline.start_session(session.project, session.id, session.agent)
+        return replies.silent()
+
+    def _session_end(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer)
+        self._withdraw(session)
+        now = self.pipeline.clock()
+
+        def end(tx: Transaction) -> None:
+            end_session(tx, session.agent, session.id, now)
+            forget_session(tx, session.id)
+
+        self.pipeline.store.write(end)
+        self.pipeline.end_session(session.project, session.id)
+        trustfiles.write(self.pipeline, session.project)
+        self._failures.pop(session.id, None)
+        return replies.silent()
+
+    def _stop(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer)
+        self._withdraw(session)
+        trustfiles.write(self.pipeline, session.project)
+        return replies.silent()
+
+    def _withdraw(self, session: Session) -> None:
+        """Questions the agent's own dialog answered with no (it tells nobody), or that nobody waits for."""
+        for question in waiting(self.pipeline.store, session.id):
+            if not self.pipeline.broker.is_awaited(question.entry):
+                self._settle(question.entry, "cancelled", "agent", "refused or interrupted in the agent")
+
+    # -- what a person says to the agent --------------------------------------------------------------
+
+    def _prompt(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer)
+        self._withdraw(session)
+        return self._expansion(event, facts, peer, line) if event.command else replies.silent()
+
+    def _expansion(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+        """A slash command a person typed: ours switch the phase, at once, for this session."""
+        session = self._session(event, facts, peer)
+        name = event.command.rpartition(":")[2]
+        if name not in self.pipeline.policies.of(session.project).settings.phases:
+            return replies.silent()
+        why = self.agents.begun_by_another(session)
+        if why:
+            self.agents.refused("phase.set", why)
+            return replies.block(event, f"Only a person switches the phase, and {why}.")
+        switch(self.pipeline, name, self.user, event.agent, session=session.id)
+        return replies.inform(event, f"The phase is now {name}: {_MEANING.get(name, '')}")
+
+    def _config(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+        session = self._session(event, facts, peer)
+        why = would_remove_us(self.pipeline.store, event.agent, event.file, session.project)
+        if not why:
+            return replies.silent()
+        data = {"project": session.project, "session": session.id, "file": event.file, "reason": why}
+        self.pipeline.note("settings_change_refused", data)
+        remedy = f"A person can remove them with `checkrein uninstall {event.agent}`."
+        return replies.block(event, f"Checkrein keeps its hooks: {why}. {remedy}")
+
+    # -- whom we talk to ------------------------------------------------------------------------------
+
+    def _session(self, event: Event, facts: dict[str, str], peer: Peer, *, again: bool = False) -> Session:
+        """The session an event belongs to; its project is where it was first seen."""
+        known = self.agents.known(event.agent, event.session)
+        if known is not None and not again:
+            return known
+        folder = next((facts[name] for name in facts if name.endswith("_PROJECT_DIR")), event.cwd)
+        project = known.project if known else project_of(folder or Path.home())
+        return self.agents.meet(event.agent, event.session, project, peer, marks_of(event.agent), facts)
+
+    def _tool_call(self, event: Event, session: Session) -> ToolCall:
+        return ToolCall(
+            tool=event.tool,
+            server=event.server,
+            arguments=event.arguments,
+            agent=event.agent,
+            user=self.user,
+            session=event.session,
+            project=session.project,
+            cwd=event.cwd or session.project,
+            call_id=event.call_id,
+        )
+
+    def _unreadable(self, agent: str, mode: str, request: Request, error: InputError) -> Reply:
+        """Refused and recorded; reports nobody can read are recorded only."""
+        seen = glimpse(request.body)
+        call = ToolCall(
+            tool=seen.get("tool", _UNREADABLE),
+            agent=agent,
+            user=self.user,
+            session=seen.get("session", ""),
+            project=project_of(seen["cwd"]) if seen.get("cwd", "").startswith("/") else "",
+            cwd=seen.get("cwd", ""),
+        )
+        if mode != "gate":
+            self.pipeline.note("unreadable", {"agent": agent, "mode": mode, "reason": error.message})
+            return replies.silent()
+        decided = self.pipeline.refuse(call, "floor", f"The call cannot be read: {error.message}", _REPORT)
+        try:
+            return replies.refuse_unread(agent, wording.refusal(call, decided.verdict, decided.entry))
+        except CheckreinError:
+            return Reply(stderr=f"{error}\n".encode(), exit_code=2)
+
+    def _note(self, entry: str, kind: str, data: dict[str, Any]) -> None:
+        self.pipeline.store.write(lambda tx: self.pipeline.ledger.append(tx, kind, data, entry=entry))
+
+
+_REPORT = "If the agent is not at fault, run `checkrein doctor`."
+_MEANING = {
+    "planning": "reading and documents; no source changes, no commands.",
+    "building": "reading, writing and running, as far as trust reaches.",
+    "auditing": "reading only.",
+}
+
+
+def _phase_wanted(call: ToolCall) -> str:
+    """The phase a model would switch to by running the person's slash command itself."""
+    if call.tool not in ("Skill", "SlashCommand"):
+        return ""
+    for name in ("skill", "command", "name"):
+        value = call.arguments.get(name)
+        if isinstance(value, str) and value:
+            return value.strip().lstrip("/").partition(" ")[0].rpartition(":")[2]
+    return ""
+
+
+def marks_of(agent: str) -> Marks:
+    """How the agent's process is recognised, from its table."""
+    table = dialect(agent)
+    return Marks(
+        names=table.process.names,
+        scripts=table.process.scripts,
+        headless=table.headless.flags,
+        process_fact=table.process.fact,
+        attended_fact=next(iter(table.headless.environment), ""),
+    )

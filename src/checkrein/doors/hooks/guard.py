@@ -1,0 +1,28 @@
+"""Keeps our registrations in an agent's settings: says why a changed file would take them out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from checkrein.settings.sources import LARGEST_FILE
+from checkrein.store import Reader
+from checkrein.store.installations import installations
+
+
+def would_remove_us(reader: Reader, agent: str, file: str, project: str) -> str:
+    """Why the settings file, as it is now, would stop our hooks; nothing when it would not."""
+    from checkrein.doors.hooks.install import still_guarded
+
+    folders = {folder for name, folder in installations(reader) if name == agent}
+    if not file or not folders & {"", project}:
+        return ""
+    path = Path(file)
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            return f"{path} is too large to be read"
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, ValueError):
+        return f"{path} cannot be read"
+    return still_guarded(agent, path, text)

@@ -1,0 +1,81 @@
+"""What the model and the person read when a call is refused, asked about or answered: what, why, what now."""
+
+from __future__ import annotations
+
+from checkrein.call import ToolCall, Verdict, reason_lines
+
+_LONGEST_TITLE = 160
+_MOST_REASONS = 6
+# Arguments that say best what a call is about.
+_TELLING = ("command", "cmd", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
+
+
+def title(call: ToolCall) -> str:
+    """A call in one line: `Bash: git push origin main`."""
+    for name in _TELLING:
+        value = call.arguments.get(name)
+        if isinstance(value, str) and value:
+            text = " ".join(value.split())
+            return f"{call.name}: {text if len(text) <= _LONGEST_TITLE else text[: _LONGEST_TITLE - 1] + '…'}"
+    return call.name
+
+
+def refusal(call: ToolCall, verdict: Verdict, entry: str) -> str:
+    """What was refused, how risky it is, why, and what would make it possible."""
+    return "\n".join(
+        [
+            f"Checkrein refused this call. {title(call)}",
+            f"Risk: {verdict.risk.category.name}. Decision: {verdict.decision} (by {verdict.stage}).",
+            *_because(verdict),
+            *([f"What helps: {verdict.remedy}"] if verdict.remedy else []),
+            f"Do not try another way to do the same; tell the user instead. (record {entry})",
+        ]
+    )
+
+
+def question(call: ToolCall, verdict: Verdict, entry: str) -> str:
+    """What a person reads in the agent's own dialog."""
+    return "\n".join(
+        [
+            f"Checkrein asks: {verdict.risk.category.name} risk. {title(call)}",
+            *_because(verdict),
+            f"(record {entry})",
+        ]
+    )
+
+
+def unreachable(call: ToolCall, verdict: Verdict, entry: str) -> str:
+    """Nobody could be asked."""
+    return "\n".join(
+        [
+            f"Checkrein needs a person's yes for this call, and nobody can be reached. {title(call)}",
+            f"Risk: {verdict.risk.category.name}. Decision: {verdict.decision} (by {verdict.stage}).",
+            *_because(verdict),
+            "What helps: a person keeps `checkrein inbox` open in a terminal and the call is tried again, "
+            "or writes a rule (`checkrein rules add`).",
+            f"(record {entry})",
+        ]
+    )
+
+
+def answered(call: ToolCall, verdict: Verdict, entry: str, state: str, who: str, message: str) -> str:
+    """A person said no, or did not answer in time."""
+    said = {
+        "denied": f"{who or 'A person'} said no to this call.",
+        "expired": "Nobody answered in time, so this call counts as refused.",
+        "cancelled": "The question about this call was withdrawn.",
+    }[state]
+    return "\n".join(
+        [
+            f"{said} {title(call)}",
+            *([f"They say: {message}"] if message else []),
+            f"Risk: {verdict.risk.category.name}.",
+            f"Do not try another way to do the same; tell the user instead. (record {entry})",
+        ]
+    )
+
+
+def _because(verdict: Verdict) -> list[str]:
+    lines = reason_lines(verdict.reasons)
+    more = [f"- … and {len(lines) - _MOST_REASONS} more"] if len(lines) > _MOST_REASONS else []
+    return [f"- {line}" for line in lines[:_MOST_REASONS]] + more

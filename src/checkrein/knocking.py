@@ -1,0 +1,105 @@
+"""Talks to the server from another process of ours: connect, ask a verb, start it when it is not there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkrein import __version__, errors, wire
+from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreError
+from checkrein.peers import peer_of
+from checkrein.runtime import log_file, read_door
+
+ANSWER_SECONDS = 30.0
+START_SECONDS = 10.0
+
+
+def connect() -> socket.socket | None:
+    """A connection to this user's server; None when none is running."""
+    try:
+        path = read_door().socket
+    except NotFoundError:
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        return None
+    if peer_of(connection).uid != os.geteuid():
+        connection.close()
+        raise StoreError(f"{path} belongs to another user's server.", remedy="Remove it; run `checkrein up`.")
+    return connection
+
+
+def ask(connection: socket.socket, verb: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:
+    """What the server answers to a verb; its errors are raised here as they were there."""
+    with connection:
+        wire.send(connection, wire.encode_request(__version__, ("verb", verb), msgspec.json.encode(params)))
+        try:
+            answer = msgspec.json.decode(_last_frame(connection, seconds))
+        except wire.Gone as error:
+            raise StoreError(
+                f"The server did not answer: {error}.", remedy="Run `checkrein doctor`."
+            ) from None
+    if "error" in answer:
+        raise _raised(answer)
+    return answer["value"]
+
+
+def start(seconds: float = START_SECONDS) -> socket.socket:
+    """A connection, to a new server if need be."""
+    found = connect()
+    if found is not None:
+        return found
+    subprocess.Popen(
+        [sys.executable, "-I", "-m", "checkrein", "serve", "--on-demand"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = connect()
+        if found is not None:
+            return found
+        time.sleep(0.01)
+    raise StoreError("The server did not start.", remedy=f"See {log_file()}, or run `checkrein serve`.")
+
+
+def is_running() -> bool:
+    found = connect()
+    if found is not None:
+        found.close()
+    return found is not None
+
+
+def socket_exists() -> bool:
+    try:
+        return Path(read_door().socket).exists()
+    except NotFoundError:
+        return False
+
+
+def _last_frame(connection: socket.socket, seconds: float) -> bytes:
+    deadline = time.monotonic() + seconds
+    while not (frame := wire.receive(connection, deadline)):
+        deadline = time.monotonic() + seconds
+    return frame
+
+
+def _raised(answer: dict[str, Any]) -> CheckreinError:
+    kind = getattr(errors, answer["error"], None)
+    if kind is None or kind is errors.ConfigError or not issubclass(kind, CheckreinError):
+        kind = InputError
+    raised: CheckreinError = kind(answer["message"], remedy=answer["remedy"])
+    return raised

@@ -1,0 +1,116 @@
+"""Where the running server is found: its socket, its spool, its log, and the door file that names them.
+
+The door file lies in the state directory and says everything a hook needs, so that no variable in an
+agent's environment decides which server judges its calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from checkrein.errors import NotFoundError, StoreError
+from checkrein.settings.sources import state_dir
+
+# A Unix socket's name may have 104 bytes on macOS, 108 on Linux, with the zero at its end.
+LONGEST_SOCKET = 100
+_FIRST_LINE = "checkrein-door 1"
+# What a server that a hook starts is given of the environment; nothing of the agent's reaches it.
+_INHERITED = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+)
+
+
+class DoorFile(msgspec.Struct, frozen=True):
+    """What a hook reads before it knocks."""
+
+    socket: str
+    spool: str
+    python: str
+    environment: dict[str, str]
+
+
+def door_file() -> Path:
+    return state_dir() / "door"
+
+
+def spool_dir() -> Path:
+    return state_dir() / "spool"
+
+
+def log_file() -> Path:
+    return state_dir() / "server.log"
+
+
+def socket_path() -> Path:
+    """The socket of this state directory's server; short enough for the system."""
+    name = f"{hashlib.sha256(os.fsencode(state_dir())).hexdigest()[:12]}.sock"
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    wanted = Path(given) / "checkrein" if given.startswith("/") else state_dir() / "run"
+    if len(os.fsencode(wanted / name)) <= LONGEST_SOCKET:
+        return wanted / name
+    return Path(tempfile.gettempdir()) / f"checkrein-{os.getuid()}" / name
+
+
+def private_folder(folder: Path) -> Path:
+    """A folder only its owner can enter; one that belongs to somebody else is refused."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        if folder.is_symlink() or status.st_uid != os.geteuid():
+            raise StoreError(
+                f"{folder} belongs to another user.", remedy="Remove it, or set XDG_RUNTIME_DIR."
+            )
+        if status.st_mode & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise StoreError(f"{folder}: {error.strerror}.", remedy="Make it a folder of your own.") from error
+    return folder
+
+
+def write_door(socket: Path | None = None) -> Path:
+    """Write the door file, whole or not at all."""
+    environment = [f"{name}={os.environ[name]}" for name in _INHERITED if name in os.environ]
+    lines = [_FIRST_LINE, str(socket or socket_path()), str(spool_dir()), sys.executable, *environment]
+    if any("\n" in line for line in lines):
+        raise StoreError("A path with a line break cannot be used.", remedy="Use folders with plain names.")
+    private_folder(state_dir())
+    private_folder(spool_dir())
+    text = "".join(f"{line}\n" for line in lines)
+    path = door_file()
+    try:
+        if path.read_text(encoding="utf-8") == text:
+            return path
+    except (OSError, ValueError):
+        pass
+    handle, part = tempfile.mkstemp(prefix=".door-", dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(part).replace(path)
+    return path
+
+
+def read_door() -> DoorFile:
+    """The door file, or NotFoundError when no server has ever run here."""
+    try:
+        lines = door_file().read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        raise NotFoundError("No server has run here yet.", remedy="Run `checkrein up`.") from None
+    if len(lines) < 4 or lines[0] != _FIRST_LINE:
+        raise NotFoundError(f"{door_file()} cannot be read.", remedy="Run `checkrein up`.")
+    pairs = (line.partition("=") for line in lines[4:] if line)
+    return DoorFile(lines[1], lines[2], lines[3], {name: value for name, _, value in pairs})

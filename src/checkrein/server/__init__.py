@@ -1,0 +1,226 @@
+"""The one process that decides and writes: a Unix socket in front of the pipeline.
+
+Started by a person (`checkrein serve`, `up`) or by the first hook that finds nobody. Owns the store for as
+long as it runs. Every request is answered by a thread of its own; nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from checkrein import __version__, wire
+from checkrein.agents import Agents
+from checkrein.authority import Asked, as_answer, perform
+from checkrein.doors.hooks.door import HookDoor, Waiting
+from checkrein.doors.hooks.replies import Reply, refuse_unread
+from checkrein.errors import CheckreinError, InputError, StoreBusyError
+from checkrein.ledger.verify import BackgroundCheck
+from checkrein.peers import Peer, peer_of
+from checkrein.pipeline import Pipeline
+from checkrein.runtime import private_folder, socket_path, spool_dir, write_door
+from checkrein.server import spool
+from checkrein.server.journal import Journal
+from checkrein.server.workers import Workers
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
+REQUEST_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 5.0
+_TICK = 2.0
+_BACKLOG = 512
+
+
+class Server:
+    """A pipeline behind a socket."""
+
+    def __init__(self, pipeline: Pipeline, journal: Journal) -> None:
+        self.pipeline, self.journal = pipeline, journal
+        self.agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
+        self.hooks = HookDoor(pipeline, self.agents)
+        self.path = socket_path()
+        self._ended = threading.Event()
+        self._outdated = False
+        self._replaying = threading.Lock()
+        self._workers = Workers(self._listen(), self._answer)
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        self.replay()
+        write_door(self.path)
+        self._workers.start()
+        self.journal.say(f"serving on {self.path}, version {__version__}, process {os.getpid()}")
+        check = BackgroundCheck(self.pipeline.store, state_dir(), self.pipeline.ledger)
+        check.start()
+        gc.freeze()
+        while not self._ended.wait(_TICK):
+            self._tidy()
+        self._workers.stop(seconds=1.0)
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+        self.journal.say("stopped")
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def replay(self) -> None:
+        """Take in what hooks reported while nobody was here."""
+        with self._replaying:
+            try:
+                count = spool.replay(spool_dir(), self._deliver)
+            except CheckreinError as error:
+                self.journal.say(f"reports wait in the spool: {error}")
+                return
+        if count:
+            self.journal.say(f"took in {count} report(s) from the spool")
+
+    def _tidy(self) -> None:
+        """Between calls: questions run out, spooled reports come in, an older server makes way."""
+        with contextlib.suppress(CheckreinError):
+            self.hooks.expire()
+        if spool.waiting(spool_dir()):
+            self.replay()
+        if self._moved():
+            self.journal.say("the socket is gone; making way for a new server")
+            self.stop()
+        if self._outdated and not self._workers.busy:
+            self.journal.say("a newer version is installed; making way for it")
+            self.stop()
+
+    def _moved(self) -> bool:
+        """Whether nobody can find us any more."""
+        try:
+            return not os.path.samestat(os.stat(self.path), self._place)  # noqa: PTH116
+        except OSError:
+            return True
+
+    def _listen(self) -> socket.socket:
+        private_folder(self.path.parent)
+        # Whoever holds the store's lock is the only server: what lies here is left over.
+        self.path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(self.path))
+        finally:
+            os.umask(before)
+        listener.listen(_BACKLOG)
+        self._place = self.path.stat()
+        return listener
+
+    def _deliver(self, request: wire.Request) -> None:
+        """A report from the spool; nobody waits for an answer any more."""
+        if request.words[:1] == ("hook",) and request.words[2:3] == ("tell",):
+            self.hooks.handle(request, Peer(0, os.geteuid()), None)
+
+    def _answer(self, connection: socket.socket) -> None:
+        """One request. Whatever goes wrong, a hook gets a refusal and the others notice nothing."""
+        try:
+            peer = peer_of(connection)
+            if peer.uid != os.geteuid():
+                # INVARIANT: another user's process is not heard.
+                self.journal.say(f"refused a connection from uid {peer.uid}")
+                return
+            frame = wire.receive(connection, time.monotonic() + REQUEST_SECONDS)
+            wire.send(connection, self._reply(frame, connection, peer))
+        except wire.Gone:
+            return
+        except InputError as error:
+            with contextlib.suppress(wire.Gone):
+                wire.send(connection, _refused("", str(error)))
+
+    def _reply(self, frame: bytes, connection: socket.socket, peer: Peer) -> bytes:
+        request = wire.decode_request(frame)
+        self._outdated = self._outdated or _newer(request.version)
+        if request.words[0] == "verb" and len(request.words) == 2:
+            return self._perform(request.words[1], request.body, connection, peer)
+        if request.words[0] != "hook" or len(request.words) != 4:
+            raise InputError("This is not a request we know.")
+        try:
+            reply = self.hooks.handle(request, peer, _Line(connection, float(request.words[3])))
+        except wire.Gone:
+            raise
+        except Exception as error:  # noqa: BLE001 - INVARIANT: an error in the door is a refusal
+            self.journal.say(f"a hook call failed: {type(error).__name__}: {error}")
+            return _refused(request.words[1], f"Checkrein could not judge this call: {error}")
+        return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
+
+    def _perform(self, name: str, body: bytes, connection: socket.socket, peer: Peer) -> bytes:
+        if name == "inbox.attend":
+            return self._attend(connection)
+        asked = Asked(self.pipeline, self.agents, peer, self.stop)
+        return as_answer(lambda: perform(asked, name, msgspec.json.decode(body, type=dict[str, Any])))
+
+    def _attend(self, connection: socket.socket) -> bytes:
+        """Somebody looks at the questions for as long as the connection is open."""
+        with self.pipeline.broker.attending():
+            wire.send(connection, b"")
+            while wire.is_open(connection) and not self._ended.wait(0.25):
+                pass
+        return as_answer(lambda: None)
+
+
+class _Line(Waiting):
+    """The connection of a hook that waits for a person."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection = connection
+        self.deadline = time.monotonic() + max(1.0, seconds - 3.0)
+        self._said = 0.0
+
+    def still_here(self) -> bool:
+        if not wire.is_open(self._connection):
+            return False
+        if time.monotonic() - self._said >= KEEP_ALIVE_SECONDS:
+            self._said = time.monotonic()
+            try:
+                wire.send(self._connection, b"")
+            except wire.Gone:
+                return False
+        return True
+
+
+def serve(say: Callable[[str], None], *, on_demand: bool = False) -> None:
+    """Run a server until it is stopped; with `on_demand`, quietly leave when one is there already."""
+    journal = Journal(say)
+    try:
+        store = SqliteStore.open(state_dir(), wait=0.0 if on_demand else 2.0)
+    except StoreBusyError:
+        if on_demand:
+            return
+        raise
+    pipeline = Pipeline(store, state_dir())
+    try:
+        server = Server(pipeline, journal)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, lambda *_: server.stop())
+        server.run()
+    except CheckreinError as error:
+        journal.say(str(error))
+        raise
+    finally:
+        pipeline.close()
+
+
+def _refused(agent: str, reason: str) -> bytes:
+    reply: Reply = refuse_unread(agent, f"{reason} Run `checkrein doctor`.")
+    return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
+
+
+def _newer(version: str) -> bool:
+    """Whether a client comes from a later release than this server."""
+    return _numbers(version) > _numbers(__version__)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split(".")[:4])

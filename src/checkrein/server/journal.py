@@ -1,0 +1,38 @@
+"""The server's own log: when it started and stopped, and what went wrong. No call is ever written here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from checkrein.runtime import log_file
+
+LARGEST = 1 << 20
+
+
+class Journal:
+    """Appends lines to the log file and shows them to whoever started the server."""
+
+    def __init__(self, show: Callable[[str], None], path: Path | None = None) -> None:
+        self._show, self._path = show, path or log_file()
+
+    def say(self, text: str) -> None:
+        self._show(text)
+        line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {' '.join(text.split())}\n"
+        # A full disk costs the line, not the server.
+        with contextlib.suppress(OSError):
+            self._turn_over()
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(line.encode())
+
+    def _turn_over(self) -> None:
+        """One older file is kept."""
+        try:
+            if self._path.stat().st_size > LARGEST:
+                self._path.replace(self._path.with_suffix(".log.1"))
+        except FileNotFoundError:
+            return

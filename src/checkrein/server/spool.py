@@ -1,0 +1,41 @@
+"""What hooks could not deliver while no server answered: kept as files, replayed in order, then removed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from checkrein.errors import CheckreinError
+from checkrein.wire import Request, decode_request
+
+# A report nobody can read is kept aside for a person, out of the way of the next ones.
+_UNREADABLE = ".unreadable"
+_LARGEST = 16 << 20
+
+
+def waiting(folder: Path) -> list[Path]:
+    """Whole reports, oldest first; parts of one that is being written are left alone."""
+    try:
+        names = sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return []
+    return [folder / name for name in names if not name.endswith((".part", _UNREADABLE))]
+
+
+def replay(folder: Path, deliver: Callable[[Request], None]) -> int:
+    """Hand every report to `deliver`; one goes only after it was taken, so a crash repeats it at worst."""
+    count = 0
+    for path in waiting(folder):
+        try:
+            if path.is_symlink() or path.stat().st_size > _LARGEST:
+                raise OSError(0, "not a report of ours")
+            request = decode_request(path.read_bytes())
+        except (OSError, CheckreinError):
+            with contextlib.suppress(OSError):
+                path.rename(path.with_name(path.name + _UNREADABLE))
+            continue
+        deliver(request)
+        path.unlink(missing_ok=True)
+        count += 1
+    return count

@@ -1,0 +1,92 @@
+"""Questions to people: asked once, answered once. Every change of state is a compare-and-set."""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkrein.store import Reader, Transaction
+
+ASKED = "asked"
+_COLUMNS = (
+    "entry, session, project, binding, asked_at, expires_at, state, answered_at, actor, channel, message"
+)
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A question and, once there is one, its answer."""
+
+    entry: str
+    session: str
+    project: str
+    binding: str
+    asked_at: float
+    expires_at: float
+    state: str = ASKED
+    answered_at: float | None = None
+    actor: str = ""
+    channel: str = ""
+    message: str = ""
+
+
+def add_question(tx: Transaction, question: Question) -> None:
+    values = tuple(getattr(question, name) for name in _COLUMNS.split(", "))
+    tx.execute(f"INSERT INTO question ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
+
+
+def settle(
+    tx: Transaction, entry: str, state: str, *, now: float, actor: str, channel: str, message: str
+) -> bool:
+    """Answer a question; False when it was answered before, or never asked."""
+    return bool(
+        tx.execute(
+            "UPDATE question SET state = ?, answered_at = ?, actor = ?, channel = ?, message = ? "
+            "WHERE entry = ? AND state = ?",
+            (state, now, actor, channel, message, entry, ASKED),
+        )
+    )
+
+
+def get_question(reader: Reader, entry: str) -> Question | None:
+    found = _questions(reader, "entry = ?", (entry,))
+    return found[0] if found else None
+
+
+def waiting(reader: Reader, session: str | None = None) -> list[Question]:
+    """Questions without an answer, oldest first; of one session or of all."""
+    if session is None:
+        return _questions(reader, f"state = '{ASKED}'", ())
+    return _questions(reader, f"state = '{ASKED}' AND session = ?", (session,))
+
+
+def asked_about(reader: Reader, binding: str) -> list[Question]:
+    """Open questions about exactly this call, oldest first."""
+    return _questions(reader, f"binding = ? AND state = '{ASKED}'", (binding,))
+
+
+def answered_about(reader: Reader, binding: str, since: float) -> list[Question]:
+    """Answered questions about exactly this call, oldest first."""
+    return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND asked_at >= ?", (binding, since))
+
+
+def remember(tx: Transaction, binding: str, session: str, entry: str, now: float) -> None:
+    tx.execute(
+        "INSERT INTO remembered (binding, session, entry, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (binding) DO NOTHING",
+        (binding, session, entry, now),
+    )
+
+
+def remembered(reader: Reader, binding: str) -> str | None:
+    """The entry whose answer covers this call until its session ends."""
+    rows = reader.query("SELECT entry FROM remembered WHERE binding = ?", (binding,))
+    return str(rows[0][0]) if rows else None
+
+
+def forget_session(tx: Transaction, session: str) -> int:
+    return tx.execute("DELETE FROM remembered WHERE session = ?", (session,))
+
+
+def _questions(reader: Reader, where: str, given: tuple[object, ...]) -> list[Question]:
+    rows = reader.query(f"SELECT {_COLUMNS} FROM question WHERE {where} ORDER BY asked_at, entry", given)  # noqa: S608
+    names = _COLUMNS.split(", ")
+    return [Question(**dict(zip(names, row, strict=True))) for row in rows]

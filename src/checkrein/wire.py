@@ -1,0 +1,110 @@
+"""How processes of ours talk over the Unix socket: frames with a length in front, a few header lines, a body.
+
+Used by the server and by the command line; the hook client speaks the same in C.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+import msgspec
+
+from checkrein.errors import InputError
+
+FORMAT = 1
+LARGEST_PAYLOAD = 8 << 20
+LARGEST_FRAME = LARGEST_PAYLOAD + 65_536
+_LENGTH = struct.Struct(">I")
+_ANSWER = struct.Struct(">BI")
+_HEADER_LIMIT = 16_384
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a client wants: who it is (`version`), its words (`hook claude-code gate 350`), the body."""
+
+    version: str
+    words: tuple[str, ...]
+    facts: dict[str, str]
+    body: bytes
+
+
+class Gone(Exception):  # noqa: N818 - the other side closed, or took too long
+    pass
+
+
+def encode_request(version: str, words: tuple[str, ...], body: bytes) -> bytes:
+    return f"checkrein {FORMAT} {version}\n{' '.join(words)}\n\n".encode() + body
+
+
+def decode_request(frame: bytes) -> Request:
+    """Header lines, an empty line, the body; anything else is refused with a sentence."""
+    head, mark, body = frame.partition(b"\n\n")
+    if not mark or len(head) > _HEADER_LIMIT:
+        raise InputError("This is not a request of ours: its header does not end.")
+    lines = head.decode("utf-8", "replace").split("\n")
+    greeting = lines[0].split(" ")
+    if len(greeting) != 3 or greeting[0] != "checkrein" or len(lines) < 2:
+        raise InputError("This is not a request of ours: it does not begin with our name.")
+    if greeting[1] != str(FORMAT):
+        raise InputError(
+            f"The client speaks format {greeting[1]}, this server {FORMAT}.",
+            remedy="Run `checkrein restart`, and `checkrein install` again if that does not help.",
+        )
+    facts = dict(line.split("=", 1) for line in lines[2:] if "=" in line)
+    return Request(greeting[2], tuple(lines[1].split(" ")), facts, body)
+
+
+def encode_answer(stdout: bytes, stderr: bytes, exit_code: int) -> bytes:
+    """The last frame of an answer to the hook client: what to print and how to end."""
+    return _ANSWER.pack(exit_code, len(stdout)) + stdout + stderr
+
+
+def decode_answer(frame: bytes) -> tuple[bytes, bytes, int]:
+    exit_code, length = _ANSWER.unpack_from(frame)
+    return frame[5 : 5 + length], frame[5 + length :], exit_code
+
+
+def send(connection: socket.socket, frame: bytes) -> None:
+    """One frame; an empty one says "still here"."""
+    try:
+        connection.sendall(_LENGTH.pack(len(frame)) + frame)
+    except OSError as error:
+        raise Gone(str(error)) from None
+
+
+def receive(connection: socket.socket, deadline: float) -> bytes:
+    """One whole frame before `deadline` (monotonic), or Gone."""
+    (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, deadline))
+    if length > LARGEST_FRAME:
+        raise InputError(f"A frame of {length:,} bytes is more than we take.")
+    return _exactly(connection, length, deadline)
+
+
+def _exactly(connection: socket.socket, count: int, deadline: float) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Gone("it took too long")
+        connection.settimeout(left)
+        try:
+            part = connection.recv(min(count, 1 << 20))
+        except OSError as error:
+            raise Gone(str(error)) from None
+        if not part:
+            raise Gone("the connection was closed")
+        parts.append(part)
+        count -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Whether the other side is still there (it never sends anything after its request)."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False

@@ -54,8 +54,8 @@ class Item(msgspec.Struct):
 class _Reader:
     """One pass over the text with a stack of its own, so depth is bounded and time is linear."""
 
-    def __init__(self, text: str, source: str, comments: bool) -> None:
-        self.text, self.source, self.comments = text, source, comments
+    def __init__(self, text: str, source: str, comments: bool, commas: bool) -> None:
+        self.text, self.source, self.comments, self.commas = text, source, comments, commas
         self.at = len(MARK) if text.startswith(MARK) else 0
 
     def document(self) -> Node:
@@ -94,7 +94,7 @@ class _Reader:
 
     def close(self, node: Node) -> None:
         items = node.items or []
-        if items and items[-1].comma >= 0 and not self.comments:
+        if items and items[-1].comma >= 0 and not self.commas:
             raise self.fault("a comma stands before the closing bracket")
         self.at += 1
         node.end = self.at
@@ -168,14 +168,14 @@ class _Reader:
         )
 
 
-def read(text: str, *, source: str = "", comments: bool = True) -> Node:
+def read(text: str, *, source: str = "", comments: bool = True, commas: bool = True) -> Node:
     """The document's outermost value with the place of everything in it."""
-    return _Reader(text, source, comments).document()
+    return _Reader(text, source, comments, commas).document()
 
 
-def parse(text: str, *, source: str = "", comments: bool = True) -> Any:
-    """What the text says. `comments=False` is for programs that read strict JSON only."""
-    return read(text, source=source, comments=comments).value
+def parse(text: str, *, source: str = "", comments: bool = True, commas: bool = True) -> Any:
+    """What the text says; many programs take no `comments`, or no `commas` before a closing bracket."""
+    return read(text, source=source, comments=comments, commas=commas).value
 
 
 def insert_item(text: str, path: Path, value: Any, *, source: str = "") -> str:

@@ -33,6 +33,7 @@ Kind = Literal[
 ]
 Outcome = Literal["success", "failure", "unknown", "cancelled", ""]
 Evidence = Literal["exit_status", "tool_error", "interruption", "report", ""]
+Saying = Literal["allow", "rewrite", "ask", "deny", "block", "inform"]
 Paths = tuple[str, ...]
 
 
@@ -100,11 +101,12 @@ class Sign(_Part, frozen=True, kw_only=True):
 
 
 class Answer(_Part, frozen=True, kw_only=True):
-    """The words of one answer, before its placeholders are filled in."""
+    """The words of one answer, its placeholders still empty; without what it `needs` it is silence."""
 
     stdout: dict[str, Any] = {}
     stderr: str = ""
     exit: Literal[0, 2] = 0
+    needs: str = ""
 
 
 class Register(_Part, frozen=True, kw_only=True):
@@ -136,7 +138,7 @@ class Headless(_Part, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
 
 
-class Process(_Part):
+class Process(_Part, frozen=True, kw_only=True):
     """How the agent's process is recognised among the ancestors of its hook."""
 
     names: tuple[str, ...]
@@ -152,7 +154,7 @@ class Dialect(_Part, frozen=True, kw_only=True):
     gate: str
     events: dict[str, Kind]
     fields: Fields
-    replies: dict[Kind, dict[Literal["allow", "ask", "deny", "block", "inform"], Answer]]
+    replies: dict[Kind, dict[Saying, Answer]]
     hooks: Hooks
     process: Process
     ask: Literal["native", "none"]

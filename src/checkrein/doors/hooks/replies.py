@@ -5,15 +5,14 @@ The words are in the agent's table; here they are only filled in. Nothing here d
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from checkrein.doors.hooks.dialects import AGENTS, Answer, Dialect, dialect
+from checkrein.doors.hooks.dialects import AGENTS, Answer, Dialect, Saying, dialect
 from checkrein.doors.hooks.events import Event
 from checkrein.errors import InputError
 
-Saying = Literal["allow", "ask", "deny", "block", "inform"]
 LONGEST_TEXT = 10_000
 # Understood by every client we know, in words of none.
 _REFUSAL = Answer(stderr="$reason", exit=2)
@@ -31,7 +30,8 @@ def allow(
     event: Event, *, reason: str = "", updated: dict[str, Any] | None = None, context: str = ""
 ) -> Reply:
     """Let the call run, with `updated` as its whole input if given."""
-    return _say(event, "allow", reason=reason, context=context, updated=updated)
+    saying: Saying = "allow" if updated is None else "rewrite"
+    return _say(event, saying, reason=reason, context=context, updated=updated)
 
 
 def ask(event: Event, reason: str, context: str = "") -> Reply:
@@ -48,7 +48,9 @@ def deny(event: Event, reason: str, context: str = "") -> Reply:
     INVARIANT: a refusal is never lost; an event without its own words for it is refused by exit status.
     """
     answer = _answer(event, "deny") or _answer(event, "block") or _REFUSAL
-    return _filled_in(event, answer, reason=reason or "Refused by Checkrein.", context=context)
+    # Gemini CLI runs the tool when an exit status of 2 comes without a word on stderr.
+    reason = reason if reason.strip() else "Refused by Checkrein."
+    return _filled_in(event, answer, reason=reason, context=context)
 
 
 def refuse_unread(agent: str, reason: str) -> Reply:
@@ -61,12 +63,12 @@ def permission(
     event: Event, approved: bool, message: str = "", updated: dict[str, Any] | None = None
 ) -> Reply:
     """The answer to the agent's own permission question."""
-    return _say(event, "allow" if approved else "deny", reason=message, updated=updated)
+    return allow(event, updated=updated) if approved else deny(event, message)
 
 
 def block(event: Event, reason: str) -> Reply:
     """Stop what is not a call: a prompt, a slash command, a change of settings."""
-    return deny(event, reason or "Stopped by Checkrein.")
+    return deny(event, reason)
 
 
 def inform(event: Event, context: str) -> Reply:
@@ -86,8 +88,7 @@ def can_ask(table: Dialect) -> bool:
 def can_rewrite(event: Event, updated: dict[str, Any] | None = None) -> bool:
     """Whether an allow of this event can change the input, to exactly `updated` if given."""
     table = dialect(event.agent)
-    answer = _answer(event, "allow")
-    if answer is None or event.name in table.implied or not _mentions(answer.stdout, "$updated"):
+    if _answer(event, "rewrite") is None or event.name in table.implied:
         return False
     return table.rewrite != "merge" or updated is None or event.arguments.keys() <= updated.keys()
 
@@ -108,11 +109,11 @@ def _say(
     updated: dict[str, Any] | None = None,
 ) -> Reply:
     table, answer = dialect(event.agent), _answer(event, saying)
-    if answer is None:
-        raise InputError(f"{table.title} has no answer {saying!r} to {event.name[:80]!r}.")
     # INVARIANT: what runs is what was approved; a change the agent would not make is never allowed.
     if updated is not None and not can_rewrite(event, updated):
         raise InputError(f"{table.title} cannot be given this changed input.")
+    if answer is None:
+        raise InputError(f"{table.title} has no answer {saying!r} to {event.name[:80]!r}.")
     return _filled_in(event, answer, reason=reason, context=context, updated=updated)
 
 
@@ -131,6 +132,8 @@ def _filled_in(
         "$context": _short(context, longest),
         "$updated": updated,
     }
+    if answer.needs and not words[answer.needs]:
+        return silent()
     return Reply(
         stdout=_json(_filled(answer.stdout, words)),
         stderr=(words[answer.stderr] + "\n").encode() if answer.stderr else b"",
@@ -156,12 +159,6 @@ def _filled(part: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
         if given is not None and given != "":
             whole[key] = given
     return whole
-
-
-def _mentions(part: dict[str, Any], word: str) -> bool:
-    return any(
-        value == word or (isinstance(value, dict) and _mentions(value, word)) for value in part.values()
-    )
 
 
 def _short(text: str, longest: int) -> str:

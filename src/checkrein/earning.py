@@ -32,12 +32,12 @@ def model_for(settings: Settings) -> TrustModel:
     return SeedTrust(settings.trust)
 
 
-def book(reader: Reader, project: str, settings: Settings) -> Book:
-    """The project's states; one that breaks the rules' bounds is not used."""
+def book(reader: Reader, project: str, settings: Settings, domains: Iterable[str] | None = None) -> Book:
+    """The project's states, all or those of some domains; one that breaks the rules' bounds is not used."""
     initial = settings.trust.initial_score
     states: dict[str, TrustState] = {}
     bad: dict[str, str] = {}
-    stored = trust_of(reader, project)
+    stored = trust_of(reader, project, None if domains is None else (*domains, GLOBAL_DOMAIN))
     # `_global` first: the others may have started from it. It has no operations, so counts say nothing of it.
     for domain in sorted(stored, key=lambda name: name != GLOBAL_DOMAIN):
         inherited = 1.0 if domain == GLOBAL_DOMAIN else max(initial, _inherited(states, initial), 0.5)
@@ -70,7 +70,8 @@ def learn(
     tx: Transaction, project: str, domains: Iterable[str], outcome: str, settings: Settings, now: float
 ) -> dict[str, float]:
     """Credit or charge each domain for a success or failure; the scores afterwards."""
-    known, model = book(tx, project, settings), model_for(settings)
+    domains = list(domains)
+    known, model = book(tx, project, settings, domains), model_for(settings)
     after: dict[str, float] = {}
     for domain in domains:
         # INVARIANT: `_global` is read as a fallback and never credited.

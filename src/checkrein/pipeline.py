@@ -33,6 +33,7 @@ from checkrein.store.phases import phase_for
 from checkrein.store.rules import use_rule
 
 ANSWERS = ("approved", "denied", "expired", "cancelled")
+PHASES_KEPT = 4096
 _NO_BOOK = earning.Book({}, {}, 0.0)
 FollowUp = Callable[[Transaction, Entry], dict[str, Any] | None]
 
@@ -70,6 +71,7 @@ class Pipeline:
         self.store, self.clock = store, clock
         self.policies, self.sessions = Policies(store, overrides), Sessions(store)
         self.broker = Broker(store)
+        self._phases: tuple[int | None, dict[tuple[str, str], str | None]] = (None, {})
         self.ledger = Ledger(store, Signer(state), clock)
         self.mirror = mirror.Mirror(
             store,
@@ -88,12 +90,12 @@ class Pipeline:
         phase: str | None = "building",
         released: bool = False,
         hold: str = "",
-        asking: float | None = None,
+        asking: bool = False,
     ) -> Decided:
         """Judge a call and record the verdict. Never raises: whatever goes wrong is a refusal.
 
-        `hold`: why a person is asked although the call would run. `asking`: for how many seconds a question
-        waits; without it an ask is a verdict only.
+        `hold`: why a person is asked although the call would run. `asking`: an ask becomes a question that
+        waits for its answer; without it, it is a verdict only.
         """
         entry = new_id(self.clock())
         risk = UNKNOWN_RISK
@@ -123,7 +125,7 @@ class Pipeline:
             call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
         own = force.own_folders(call.project)
         risk = classify(call, tables=force.tables, resolve=os.path.realpath, own=own)
-        book = earning.book(self.store, call.project, force.settings)
+        book = earning.book(self.store, call.project, force.settings, risk.domains)
         now = self.clock()
         scores = book.scores(earning.model_for(force.settings), now)
 
@@ -152,14 +154,20 @@ class Pipeline:
         verdict = refuse(stage, reason, remedy, risk)
         try:
             force = self.policies.of(call.project, call.door)
-            self._settle(entry, call, Judged(verdict, force, _NO_BOOK), None)
+            self._settle(entry, call, Judged(verdict, force, _NO_BOOK), False)
         except Exception as error:  # noqa: BLE001 - it is refused all the same
             return Decided(entry, _unrecorded(risk, error))
         return Decided(entry, verdict)
 
     def phase_of(self, project: str, session: str) -> str | None:
         """The phase a person set for the session, the project or everything; none is the strictest."""
-        return phase_for(self.store, project, session)
+        writes = self.store.writes_to("phase")
+        if writes is None or writes != self._phases[0] or len(self._phases[1]) > PHASES_KEPT:
+            self._phases = writes, {}
+        known = self._phases[1]
+        if (project, session) not in known:
+            known[project, session] = phase_for(self.store, project, session)
+        return known[project, session]
 
     def answer(
         self,
@@ -270,17 +278,15 @@ class Pipeline:
             self.store.write(last, durable=True)
         self.store.close()
 
-    def _settle(self, entry: str, call: ToolCall, judged: Judged, asking: float | None) -> None:
+    def _settle(self, entry: str, call: ToolCall, judged: Judged, asking: bool) -> None:
         verdict = judged.verdict
         # INVARIANT: a verdict leaves only after its record is committed.
         self.store.write(lambda tx: self._record(tx, entry, call, judged, asking), durable=_durable(verdict))
         self.sessions.note(call.session, verdict)
-        if verdict.word == "ask" and asking is not None:
+        if verdict.word == "ask" and asking:
             self.broker.keep(entry, call)
 
-    def _record(
-        self, tx: Transaction, entry: str, call: ToolCall, judged: Judged, asking: float | None
-    ) -> None:
+    def _record(self, tx: Transaction, entry: str, call: ToolCall, judged: Judged, asking: bool) -> None:
         verdict, force = judged.verdict, judged.force
         if verdict.rule in force.counted and not use_rule(tx, verdict.rule or ""):
             raise RuleUsedUp
@@ -288,8 +294,8 @@ class Pipeline:
             earning.set_aside(tx, self.ledger, call.project, judged.book.bad)
         data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
         self.ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
-        if verdict.word == "ask" and asking is not None:
-            self._ask(tx, entry, call, self.clock(), asking)
+        if verdict.word == "ask" and asking:
+            self._ask(tx, entry, call, self.clock(), force.settings.approval.timeout_seconds)
         if verdict.word == "deny":
             self.mirror.follow(tx)
 

@@ -51,6 +51,7 @@ class Policies:
         self._reader, self._overrides = reader, overrides
         self._user_file = str(user_file())
         self._cache: dict[tuple[str, str, str | None], tuple[Stamp, InForce]] = {}
+        self._numbers: tuple[int | None, dict[str, int]] = (None, {})
 
     def of(self, project: str, door: str = "hooks", phase: str | None = "building") -> InForce:
         # INVARIANT: a change takes effect on the next call, also one made by another process.
@@ -63,9 +64,18 @@ class Policies:
         return cached[1]
 
     def _stamp(self, project: str) -> Stamp:
-        numbers = change_numbers(self._reader)
+        numbers = self._changes()
         files = (self._user_file, f"{project}/{PROJECT_FILE}") if project else (self._user_file,)
         return (numbers.get("rules"), numbers.get("policies"), *(_file_stamp(path) for path in files))
+
+    def _changes(self) -> dict[str, int]:
+        """The counters of stored changes; read again only after somebody wrote them."""
+        writes = self._reader.writes_to("change")
+        known, numbers = self._numbers
+        if writes is None or writes != known:
+            numbers = change_numbers(self._reader)
+            self._numbers = writes, numbers
+        return numbers
 
     def _compile(self, project: str, door: str, phase: str | None) -> InForce:
         loaded = self.loaded(project)

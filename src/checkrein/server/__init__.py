@@ -134,9 +134,8 @@ class Server:
             wire.send(connection, self._reply(frame, connection, peer))
         except wire.Gone:
             return
-        except InputError as error:
-            with contextlib.suppress(wire.Gone):
-                wire.send(connection, _refused("", str(error)))
+        except Exception as error:  # noqa: BLE001 - one bad request ends itself, not its thread
+            self.journal.say(f"a request failed: {type(error).__name__}: {error}")
 
     def _reply(self, frame: bytes, connection: socket.socket, peer: Peer) -> bytes:
         request = wire.decode_request(frame)
@@ -151,7 +150,7 @@ class Server:
             raise
         except Exception as error:  # noqa: BLE001 - INVARIANT: an error in the door is a refusal
             self.journal.say(f"a hook call failed: {type(error).__name__}: {error}")
-            return _refused(request.words[1], f"Checkrein could not judge this call: {error}")
+            return _refused(request, f"Checkrein could not judge this call: {error}")
         return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
 
     def _perform(self, name: str, body: bytes, connection: socket.socket, peer: Peer) -> bytes:
@@ -212,8 +211,10 @@ def serve(say: Callable[[str], None], *, on_demand: bool = False) -> None:
         pipeline.close()
 
 
-def _refused(agent: str, reason: str) -> bytes:
-    reply: Reply = refuse_unread(agent, f"{reason} Run `checkrein doctor`.")
+def _refused(request: wire.Request, reason: str) -> bytes:
+    """What a hook hears when we fail: a gate stays shut, everybody else is not held up."""
+    reply = refuse_unread(request.words[1], f"{reason} Run `checkrein doctor`.")
+    reply = reply if request.words[2] == "gate" else Reply()
     return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
 
 

@@ -18,6 +18,10 @@ class Reader(Protocol):
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]: ...
 
+    def writes_to(self, table: str) -> int | None:
+        """How often a table was written to, for caches; None where others may write as well."""
+        ...
+
 
 class Transaction(Reader, Protocol):
     """One group of writes. `scratch` lives as long as the group and is undone with it."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -56,15 +58,21 @@ class _Group:
         self._connection = connection
         self.scratch: dict[str, Any] = {}
         self.followers: list[Callable[[], None]] = []
+        self.touched: set[str] = set()
 
     def after(self, callback: Callable[[], None]) -> None:
         self.followers.append(callback)
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        self.touched.add(_table(sql))
         return self._connection.execute(sql, parameters).rowcount
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.touched.add(_table(sql))
         self._connection.executemany(sql, rows)
+
+    def writes_to(self, table: str) -> int | None:  # noqa: ARG002 - a transaction sees its own writes
+        return None
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(sql, parameters).fetchall()
@@ -86,6 +94,7 @@ class SqliteStore:
         self._durable = True
         self._thread: threading.Thread | None = None
         self._writer: sqlite3.Connection | None = None
+        self._writes: dict[str, int] = {}
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, wait: float = 5.0) -> SqliteStore:
@@ -141,6 +150,9 @@ class SqliteStore:
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         with _explained(self.path):
             return self._reader().execute(sql, parameters).fetchall()
+
+    def writes_to(self, table: str) -> int | None:
+        return None if self._lock is None else self._writes.get(table, 0)
 
     def close(self) -> None:
         with self._closing:
@@ -219,6 +231,8 @@ class SqliteStore:
                         work.fail(error)
                         return [other for other in group if other is not work]
                 writer.execute("COMMIT")
+                for table in transaction.touched:
+                    self._writes[table] = self._writes.get(table, 0) + 1
         except StoreError as error:
             with contextlib.suppress(sqlite3.Error):
                 if writer.in_transaction:
@@ -239,6 +253,16 @@ class SqliteStore:
         if durable != self._durable:
             writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
+
+
+_TABLE = re.compile(r"(?:INTO|UPDATE|FROM)\s+(\w+)", re.I)
+
+
+@cache
+def _table(sql: str) -> str:
+    """The table a statement writes to."""
+    found = _TABLE.search(sql)
+    return found[1] if found else ""
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from checkrein.store import Reader, Transaction
@@ -18,9 +19,11 @@ FIELDS = (
 _LIST = ", ".join(FIELDS)
 
 
-def trust_of(reader: Reader, project: str) -> dict[str, dict[str, Any]]:
-    """Every domain of a project, as plain fields."""
-    rows = reader.query(f"SELECT domain, {_LIST} FROM trust WHERE project = ? ORDER BY domain", (project,))  # noqa: S608
+def trust_of(reader: Reader, project: str, domains: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
+    """A project's domains, all or some of them, as plain fields."""
+    only = "" if domains is None else f" AND domain IN ({', '.join('?' * len(domains))})"
+    sql = f"SELECT domain, {_LIST} FROM trust WHERE project = ?{only} ORDER BY domain"  # noqa: S608
+    rows = reader.query(sql, (project, *(domains or ())))
     return {row[0]: _fields(row[1:]) for row in rows}
 
 

@@ -23,7 +23,7 @@ class Calls:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._open: OrderedDict[Key, list[tuple[float, str, Decided]]] = OrderedDict()
+        self._open: OrderedDict[Key, list[tuple[float, ToolCall, Decided]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def heard(self, call: ToolCall, now: float) -> Decided | None:
@@ -34,13 +34,13 @@ class Calls:
             found = self._open.get(_key(call))
         if not found:
             return None
-        at, binding, decided = found[-1]
+        at, same, decided = found[-1]
         # INVARIANT: a verdict is repeated for exactly the same call only, whatever id a payload claims.
-        return decided if now - at <= _TWICE_SECONDS and binding == call.binding else None
+        return decided if now - at <= _TWICE_SECONDS and same.binding == call.binding else None
 
     def opened(self, call: ToolCall, decided: Decided, now: float) -> None:
         with self._lock:
-            self._open.setdefault(_key(call), []).append((now, call.binding, decided))
+            self._open.setdefault(_key(call), []).append((now, call, decided))
             while len(self._open) > _KEPT:
                 self._open.popitem(last=False)
 

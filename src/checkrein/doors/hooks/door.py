@@ -97,17 +97,14 @@ class HookDoor:
 
     def _decided(self, call: ToolCall) -> Decided:
         phase = self.pipeline.phase_of(call.project, call.session)
-        settings = self.pipeline.policies.of(call.project).settings
         wanted = _phase_wanted(call)
-        if wanted in settings.phases:
+        if wanted and wanted in self.pipeline.policies.of(call.project).settings.phases:
             # INVARIANT: the model cannot switch the phase.
             return self.pipeline.refuse(
                 call, "phase", "Only a person switches the phase.", f"A person types /{wanted}."
             )
         hold = self._hold(call) if call.tool == "Agent" else ""
-        return self.pipeline.decide(
-            call, phase=phase, hold=hold, asking=float(settings.approval.timeout_seconds)
-        )
+        return self.pipeline.decide(call, phase=phase, hold=hold, asking=True)
 
     def _asked(
         self, event: Event, call: ToolCall, decided: Decided, session: Session, line: Waiting | None

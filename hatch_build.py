@@ -1,4 +1,4 @@
-"""Compiles the hook client into the wheel; without a C compiler the wheel is pure, with the Python client only.
+"""Compiles the hook client into the wheel; without a C compiler the wheel is pure and uses client.py.
 
 CHECKREIN_TARGET names another machine to build for (a key of TARGETS; needs ziglang), or `any`: a pure wheel.
 """

@@ -21,12 +21,14 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #ifndef FIRST_ANSWER_MS /* limits change only when compiling: agents choose the environment of their hooks */
 #define FIRST_ANSWER_MS 10000
@@ -139,6 +141,15 @@ static void save_for_later(void)
         unlink(part);
 }
 
+static void on_alarm(void (*then)(int))
+{
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    signal(SIGALRM, then);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL); /* blocked by the agent, or by being in the handler */
+}
+
 static void leave(int signal_number)
 {
     (void)signal_number;
@@ -148,7 +159,7 @@ static void leave(int signal_number)
 static void fail(const char *why, const char *detail)
 {
     static const char not_running[] = "checkrein: not running\n";
-    signal(SIGALRM, leave); /* failing does not wait either */
+    on_alarm(leave); /* failing does not wait either */
     setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_sec = 1}, NULL);
     if (mode == GATE)
         refuse(why, detail);
@@ -379,12 +390,9 @@ static int ask(int fd)
 
 int main(int count, char **word)
 {
-    sigset_t alarms;
-    sigemptyset(&alarms);
-    sigaddset(&alarms, SIGALRM);
-    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGALRM, time_is_up);
+    on_alarm(time_is_up);
+    clock_gettime(CLOCK_REALTIME, &began);
     read_command_line(count, word);
     read_payload();
     read_door();

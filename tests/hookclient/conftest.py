@@ -1,0 +1,131 @@
+"""Both clients, compiled and Python, as every behaviour test meets them; and a door to knock on."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import checkrein
+from checkrein import hookclient
+from hookclient.servers import Server
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCE = ROOT / "src/checkrein/hookclient"
+SHORT = ("-DFIRST_ANSWER_MS=300", "-DNEXT_FRAME_MS=300", "-DSTART_MS=300")
+SHORT_PYTHON = {"FIRST_ANSWER = 10.0": "FIRST_ANSWER = 0.3", "NEXT_FRAME = 15.0": "NEXT_FRAME = 0.3"}
+
+
+@pytest.fixture(scope="session")
+def build():
+    """The build hook, loaded as hatchling does it."""
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def compiled(build, tmp_path_factory):
+    """Compiles client.c of this checkout, with other limits when asked."""
+    folder = tmp_path_factory.mktemp("client")
+
+    def compile_it(name, *extra):
+        program = folder / name
+        arguments = build.arguments(SOURCE / "client.c", program, checkrein.__version__)
+        for compiler in build.local_compilers():
+            command = [*compiler, *arguments, *extra, "-Wall", "-Wextra", "-Werror"]
+            if build.run(command, may_fail=True):
+                return [str(program)]
+        pytest.skip("no C compiler here")
+
+    return compile_it
+
+
+def python_client(path):
+    return [sys.executable, "-I", "-S", str(path)]
+
+
+@pytest.fixture(scope="session", params=["compiled", "python"])
+def client(request, compiled):
+    """The first words of the client's command line."""
+    if request.param == "compiled":
+        return compiled(hookclient.PROGRAM)
+    return python_client(SOURCE / "client.py")
+
+
+@pytest.fixture(scope="session", params=["compiled", "python"])
+def impatient(request, compiled, tmp_path_factory):
+    """The client with limits of 0.3 s: they can be changed only where it is built."""
+    if request.param == "compiled":
+        return compiled("impatient", *SHORT)
+    text = (SOURCE / "client.py").read_text(encoding="utf-8")
+    for old, new in {**SHORT_PYTHON, "START = 6.0": "START = 0.3"}.items():
+        assert text.count(f"\n{old}\n") == 1
+        text = text.replace(f"\n{old}\n", f"\n{new}\n")
+    path = tmp_path_factory.mktemp("impatient") / "client.py"
+    path.write_text(text, encoding="utf-8")
+    return python_client(path)
+
+
+class Door:
+    """A door file, the folder around it, and a client sent through it."""
+
+    def __init__(self, folder):
+        self.path = folder / "door"
+        self.socket = folder / "socket"
+        self.spool = folder / "spool"
+        self.spool.mkdir()
+        self.python = folder / "python"
+        self.write()
+
+    def write(self, *environment, python=None):
+        self.put(f"checkrein-door 1\n{self.socket}\n{self.spool}\n{python or self.python}\n", *environment)
+
+    def put(self, text, *lines):
+        content = text if isinstance(text, bytes) else text.encode()
+        self.path.write_bytes(content + b"".join(f"{line}\n".encode() for line in lines))
+        self.path.chmod(0o600)
+
+    def words(self, client, mode="gate", agent="claude-code", seconds=2):
+        return [*client, str(self.path), agent, mode, str(seconds)]
+
+    def run(self, client, mode="gate", stdin=b"{}", *, env=None, **more):
+        words = self.words(client, mode, **more)
+        return subprocess.run(
+            words, input=stdin, capture_output=True, env=env or clean(), timeout=30, check=False
+        )
+
+    def spooled(self):
+        return sorted(self.spool.iterdir())
+
+
+def clean(**extra):
+    """The environment without what a surrounding agent may have set."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "GEMINI"))
+    }
+    return inherited | extra
+
+
+@pytest.fixture
+def door(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    return Door(folder)
+
+
+@pytest.fixture
+def serve(door):
+    """Starts a server that answers every request with these bytes, or as the function says."""
+    running = []
+
+    def start(answer):
+        running.append(Server(door.socket, answer))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.close()

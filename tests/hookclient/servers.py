@@ -1,0 +1,74 @@
+"""A real Unix-socket server in a thread, and the frames it may send."""
+
+import contextlib
+import socket
+import struct
+import threading
+
+KEEP_ALIVE = b"\0\0\0\0"
+
+
+def frame(code=0, out=b"", err=b""):
+    body = bytes([code]) + struct.pack(">I", len(out)) + out + err
+    return struct.pack(">I", len(body)) + body
+
+
+def meaning(reply):
+    """What a client must make of these bytes: (code, stdout, stderr), or None for a failure."""
+    while reply[:4] == KEEP_ALIVE:
+        reply = reply[4:]
+    if len(reply) < 4:
+        return None
+    (length,) = struct.unpack(">I", reply[:4])
+    body = reply[4 : 4 + length]
+    if not 5 <= length <= 1 << 20 or len(body) < length:
+        return None
+    out = 5 + int.from_bytes(body[1:5], "big")
+    if body[0] not in (0, 2) or out > length:
+        return None
+    return body[0], body[5:out], body[out:]
+
+
+class Server:
+    """Keeps the requests it read; sends `answer`, or lets it talk to the connection."""
+
+    def __init__(self, path, answer):
+        self.requests = []
+        self.answer = answer
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen(64)
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        # A client that gave up is what some tests are about.
+        with connection, contextlib.suppress(OSError):
+            (length,) = struct.unpack(">I", read(connection, 4))
+            self.requests.append(read(connection, length))
+            if callable(self.answer):
+                self.answer(connection)
+            else:
+                connection.sendall(self.answer)
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(5)
+
+
+def read(connection, length):
+    whole = bytearray()
+    while len(whole) < length:
+        piece = connection.recv(length - len(whole))
+        if not piece:
+            raise ConnectionResetError
+        whole += piece
+    return bytes(whole)

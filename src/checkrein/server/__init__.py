@@ -23,7 +23,7 @@ from checkrein.agents import Agents
 from checkrein.authority import Asked, as_answer, perform
 from checkrein.doors.hooks.door import HookDoor, Waiting
 from checkrein.doors.hooks.replies import Reply, refuse_unread
-from checkrein.errors import CheckreinError, InputError, StoreBusyError
+from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
 from checkrein.ledger.verify import BackgroundCheck
 from checkrein.peers import Peer, peer_of
 from checkrein.pipeline import Pipeline
@@ -77,7 +77,7 @@ class Server:
         with self._replaying:
             try:
                 count = spool.replay(spool_dir(), self._deliver)
-            except CheckreinError as error:
+            except StoreError as error:
                 self.journal.say(f"reports wait in the spool: {error}")
                 return
         if count:
@@ -149,6 +149,9 @@ class Server:
         except wire.Gone:
             raise
         except Exception as error:  # noqa: BLE001 - INVARIANT: an error in the door is a refusal
+            if request.words[2] == "tell":
+                # Without an answer the hook keeps its report, and it is taken in later.
+                raise
             self.journal.say(f"a hook call failed: {type(error).__name__}: {error}")
             return _refused(request, f"Checkrein could not judge this call: {error}")
         return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)

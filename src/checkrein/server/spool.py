@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from checkrein.errors import CheckreinError
+from checkrein.errors import StoreError
 from checkrein.wire import Request, decode_request
 
 # A report nobody can read is kept aside for a person, out of the way of the next ones.
@@ -24,18 +24,22 @@ def waiting(folder: Path) -> list[Path]:
 
 
 def replay(folder: Path, deliver: Callable[[Request], None]) -> int:
-    """Hand every report to `deliver`; one goes only after it was taken, so a crash repeats it at worst."""
+    """Hand every report to `deliver`; one goes only after it was taken, so a crash repeats it at worst.
+
+    A store that cannot write stops the replay: nothing is lost by waiting.
+    """
     count = 0
     for path in waiting(folder):
         try:
             if path.is_symlink() or path.stat().st_size > _LARGEST:
                 raise OSError(0, "not a report of ours")
-            request = decode_request(path.read_bytes())
-        except (OSError, CheckreinError):
+            deliver(decode_request(path.read_bytes()))
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever is wrong with one report must not hold up the others
             with contextlib.suppress(OSError):
                 path.rename(path.with_name(path.name + _UNREADABLE))
             continue
-        deliver(request)
         path.unlink(missing_ok=True)
         count += 1
     return count

@@ -1,0 +1,125 @@
+"""A real server process in the test's own home, and a way to talk to it as a hook does."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from checkrein import __version__, knocking, wire
+from checkrein.runtime import read_door
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
+
+class Serving:
+    """The server of this test's home."""
+
+    def __init__(self):
+        self.process = None
+
+    def start(self):
+        code = "import sys; from checkrein.__main__ import main; sys.argv = ['checkrein', 'serve']; main()"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if knocking.is_running():
+                return self
+            if self.process.poll() is not None:
+                raise AssertionError(self.process.stderr.read().decode())
+            time.sleep(0.01)
+        raise AssertionError("the server did not start")
+
+    def kill(self, number=signal.SIGKILL):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(20)
+        if self.process:
+            self.process.stderr.close()
+
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(read_door().socket)
+        return connection
+
+    def hook(self, payload, mode="gate", agent="claude-code", seconds=30, facts=None, wait=30.0):
+        """(native answer or None, stderr, exit code) as the hook client would print it."""
+        with self.connect() as connection:
+            body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+            head = f"checkrein 1 {__version__}\nhook {agent} {mode} {seconds}\n"
+            head += "".join(f"{name}={value}\n" for name, value in (facts or {}).items())
+            wire.send(connection, head.encode() + b"\n" + body)
+            while not (frame := wire.receive(connection, time.monotonic() + wait)):
+                pass
+        stdout, stderr, code = wire.decode_answer(frame)
+        return (json.loads(stdout) if stdout else None), stderr.decode(), code
+
+    def ask(self, verb, **params):
+        return knocking.ask(knocking.connect(), verb, params)
+
+    def records(self, *kinds):
+        store = SqliteStore.open(state_dir(), read_only=True)
+        try:
+            rows = store.query("SELECT body FROM record ORDER BY seq")
+        finally:
+            store.close()
+        bodies = [json.loads(row[0]) for row in rows]
+        return [body for body in bodies if not kinds or body["kind"] in kinds]
+
+
+@pytest.fixture
+def serving(home):
+    made = Serving().start()
+    yield made
+    made.kill(signal.SIGTERM)
+
+
+@pytest.fixture
+def stopped(home):
+    """A server that the test starts itself."""
+    made = Serving()
+    yield made
+    made.kill(signal.SIGTERM)
+
+
+@pytest.fixture
+def pre(project):
+    """A PreToolUse payload of Claude Code."""
+
+    def make(command="ls", call="toolu_1", session="s-1", tool="Bash", **more):
+        arguments = {"command": command} if tool == "Bash" else {}
+        return {
+            "session_id": session,
+            "cwd": project,
+            "hook_event_name": "PreToolUse",
+            "permission_mode": "default",
+            "prompt_id": "p-1",
+            "tool_name": tool,
+            "tool_input": arguments,
+            "tool_use_id": call,
+        } | more
+
+    return make
+
+
+@pytest.fixture
+def post(pre):
+    def make(command="ls", failed=False, **more):
+        name = "PostToolUseFailure" if failed else "PostToolUse"
+        said = (
+            {"error": "Exit code 1", "is_interrupt": False} if failed else {"tool_response": {"stdout": "ok"}}
+        )
+        return pre(command, **more) | {"hook_event_name": name} | said
+
+    return make
+
+
+@pytest.fixture
+def building(serving, project):
+    serving.ask("phase.set", name="building", project=project)
+    return serving

@@ -41,7 +41,11 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         self.folder = tempfile.mkdtemp(prefix="checkrein-build-")
         program = Path(self.folder, PROGRAM)
-        made_for = build(Path(self.root, SOURCE), program, self.metadata.version)
+        try:
+            made_for = build(Path(self.root, SOURCE), program, self.metadata.version)
+        except BaseException:
+            shutil.rmtree(self.folder)
+            raise
         if made_for is None:
             self.app.display_warning(
                 "No C compiler: this wheel uses the Python hook client, which is slower."

@@ -1,0 +1,20 @@
+"""What real clients sent: Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0, Copilot CLI 1.0.102.
+
+One folder per agent; what follows a dot in its name is a second spelling (two names may differ only in case).
+"""
+
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+
+
+def agent_of(path: Path) -> str:
+    return path.parent.name.partition(".")[0]
+
+
+ALL = sorted(_HERE.glob("*/*.json"))
+
+
+def payload(name: str) -> bytes:
+    """`claude-code/PreToolUse.Bash` as bytes."""
+    return (_HERE / f"{name}.json").read_bytes()

@@ -1,12 +1,36 @@
-"""Runs commands as a user would, in the test's own home and project."""
+"""Runs commands as a user would, in the test's own home and project: alone, beside a server, as an agent."""
 
 import json
 import os
+import shlex
+import subprocess
+import sys
+import time
 
 import pytest
 from click.testing import CliRunner
 
+from checkrein import knocking
 from checkrein.cli import checkrein
+from checkrein.hookclient import client_command
+from checkrein.runtime import door_file
+
+AGENT_VARIABLES = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "CURSOR")
+WAIT = 15.0
+LEFT_BEHIND = """
+import os, sys
+from checkrein import peers
+from checkrein.settings.sources import state_dir
+from checkrein.store.agents import Session, put_session
+from checkrein.store.sqlite import SqliteStore
+
+above = peers.process(os.getppid())
+met = Session(agent="claude-code", id=sys.argv[1], project="", started_at=1.0,
+              process=above.pid, process_started=above.started)
+store = SqliteStore.open(state_dir())
+store.write(lambda tx: put_session(tx, met))
+store.close()
+"""
 
 
 class Run:
@@ -26,10 +50,112 @@ class Run:
         return json.loads(done.stdout)
 
 
+def until(found, seconds=WAIT):
+    """What `found` returns once it is something; the test fails when that takes too long."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+class Started:
+    """Processes of a test, each ended by its own number when the test is over."""
+
+    def __init__(self):
+        self.all = []
+
+    def __call__(self, *words, **options):
+        made = subprocess.Popen([sys.executable, "-m", "checkrein", *words], text=True, **options)
+        self.all.append(made)
+        return made
+
+    def end(self):
+        for each in self.all:
+            if each.poll() is None:
+                each.terminate()
+        for each in self.all:
+            each.wait(WAIT)
+            for stream in (each.stdin, each.stdout, each.stderr):
+                if stream is not None:
+                    stream.close()
+
+
+class Agent:
+    """An agent as far as we can tell: a process called `claude` that tells its hooks and runs things."""
+
+    def __init__(self, folder, project):
+        self.folder, self.project, self.session = folder, project, "agent-session"
+
+    def payload(self, event, **more):
+        return {"hook_event_name": event, "session_id": self.session, "cwd": self.project, **more}
+
+    def hook(self, mode, payload, seconds=60):
+        line = client_command(door_file(), "claude-code", mode, seconds)
+        return f"printf %s {shlex.quote(json.dumps(payload))} | {line}"
+
+    def _script(self, lines):
+        script = self.folder / "claude"
+        script.write_text("#!/bin/sh\n" + "\n".join(lines) + "\n")
+        script.chmod(0o755)
+        return str(script)
+
+    def run(self, *words):
+        """Begin a session (met by the server, or left by an earlier one) and then try one of our commands."""
+        greeting = self.hook("tell", self.payload("SessionStart", source="startup"))
+        if not knocking.is_running():
+            greeting = shlex.join([sys.executable, "-c", LEFT_BEHIND, self.session])
+        command = shlex.join([sys.executable, "-m", "checkrein", *words])
+        script = self._script([greeting, command, "exit $?"])
+        return subprocess.run(
+            [script], check=False, capture_output=True, text=True, cwd=self.project, timeout=60
+        )
+
+    def call(self, command, call_id="toolu_1"):
+        """A Bash call on its way to its verdict; the answer is what the hook prints."""
+        payload = self.payload(
+            "PreToolUse", tool_name="Bash", tool_input={"command": command}, tool_use_id=call_id
+        )
+        script = self._script([self.hook("gate", payload)])
+        return subprocess.Popen(
+            [script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+
+@pytest.fixture(autouse=True)
+def no_agent(monkeypatch):
+    """Whoever runs the tests, no agent's variables reach them."""
+    for name in list(os.environ):
+        if name.startswith(AGENT_VARIABLES):
+            monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def run(project, monkeypatch):
     monkeypatch.chdir(project)
     return Run()
+
+
+@pytest.fixture
+def started():
+    made = Started()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def server(project, started):
+    """A real server in the test's own home."""
+    made = started("serve", cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(knocking.is_running)
+    return made
+
+
+@pytest.fixture
+def agent(home, project):
+    return Agent(home, project)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 
 Params = dict[str, Any]
-_NOUNS = ("installation", "phase", "policy", "question", "rule", "server", "trust")
+_NOUNS = ("installation", "ledger", "phase", "policy", "question", "rule", "server", "trust")
 
 
 class Asked(msgspec.Struct, frozen=True):

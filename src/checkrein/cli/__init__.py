@@ -12,22 +12,35 @@ import click
 from checkrein import __version__
 from checkrein.errors import CheckreinError
 
-# Command: the module that holds it, and what the overview says of it.
-COMMANDS = {
-    "explain": ("explain", "Say what the verdict on a call would be, and why."),
-    "rules": ("rules", "Write, order, check and try the rules."),
-    "policy": ("policy", "See and accept a project's own policy file."),
-    "config": ("config", "Show, check and start the settings."),
-    "audit": ("audit", "Look up, verify and export the record."),
-    "trust": ("trust", "See what has been earned; bring it in, take it along, reset it."),
-    "risk": ("risk", "See what we know of a command."),
-    "serve": ("serve", "Run the server in the foreground."),
-    "up": ("serve", "Start the server in the background."),
-    "down": ("serve", "Stop the server."),
-    "restart": ("serve", "Stop the server and start it again."),
-    "logs": ("serve", "Show the server's own log."),
-    "demo": ("demo", "Watch a coding agent's day, decided call by call."),
+# What the overview shows: by what a person wants to do, each command with its module and one sentence.
+GROUPS = {
+    "Every day": {
+        "status": ("status", "See how things stand: sessions, trust, what waits for you."),
+        "phase": ("phase", "Show or set what agents are here to do: plan, build or audit."),
+    },
+    "The policy": {
+        "explain": ("explain", "Say what the verdict on a call would be, and why."),
+        "rules": ("rules", "Write, order, check and try the rules."),
+        "policy": ("policy", "See and accept a project's own policy file."),
+        "config": ("config", "Show, check and start the settings."),
+        "risk": ("risk", "See what we know of a command."),
+    },
+    "The record": {
+        "audit": ("audit", "Look up, verify and export the record."),
+        "trust": ("trust", "See what has been earned; bring it in, take it along, reset it."),
+    },
+    "The server": {
+        "serve": ("serve", "Run the server in the foreground."),
+        "up": ("serve", "Start the server in the background."),
+        "down": ("serve", "Stop the server."),
+        "restart": ("serve", "Stop the server and start it again."),
+        "logs": ("serve", "Show the server's own log."),
+    },
+    "Getting started": {
+        "demo": ("demo", "Watch a coding agent's day, decided call by call."),
+    },
 }
+COMMANDS = {name: found for group in GROUPS.values() for name, found in group.items()}
 
 
 class Commands(click.Group):
@@ -50,8 +63,10 @@ class Commands(click.Group):
             raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in group.items()])
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Our errors end in one clear line on standard error and their own exit code."""

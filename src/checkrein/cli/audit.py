@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from checkrein.call import DECISIONS
-from checkrein.cli.opening import json_option, reading, writing
-from checkrein.cli.terminal import dim, fact, moment, plain, say, say_json, table, word
+from checkrein.cli.opening import ask, json_option, reading
+from checkrein.cli.terminal import dim, fact, moment, plain, say, say_json, shortened, table, word
 from checkrein.errors import InputError, LedgerError, NotFoundError
 from checkrein.ledger.checkpoints import KEY, Checkpoint, Signer
 from checkrein.ledger.entries import Entry
@@ -74,7 +74,7 @@ def list_(limit: int, as_json: bool, **given: Any) -> None:
                 e.answer or e.result,
                 e.risk_category,
                 e.tool_name,
-                _short(e.tool_input),
+                shortened(e.tool_input),
             )
             for e in found
         ],
@@ -137,13 +137,7 @@ def verify(against: str | None, as_json: bool) -> None:
 @audit.command()
 def checkpoint() -> None:
     """Sign the record as it is and print the checkpoint, to be kept on another machine."""
-    with writing() as pipeline:
-        pipeline.store.write(pipeline.ledger.checkpoint, durable=True)
-    with reading() as reader:
-        rows = reader.query("SELECT body, signature FROM checkpoint ORDER BY seq DESC LIMIT 1")
-    if not rows:
-        raise NotFoundError("Nothing has been recorded yet.")
-    say(msgspec.json.encode(Checkpoint(*rows[0])).decode())
+    say(msgspec.json.encode(ask("ledger.checkpoint")).decode())
 
 
 @audit.command()
@@ -205,9 +199,3 @@ def _counted(found: Iterable[Entry], done: str) -> Iterator[Entry]:
         if number % 5000 == 0 and sys.stderr.isatty():
             click.echo(f"\r{number} calls {done}", nl=False, err=True)
         yield each
-
-
-def _short(value: Any) -> str:
-    text = value.get("command") if isinstance(value, dict) and isinstance(value.get("command"), str) else None
-    text = text or msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else f"{text[:57]}..."

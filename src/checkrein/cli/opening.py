@@ -1,10 +1,8 @@
-"""Opens the user's store for a command: for reading without a lock, or as the one authority that writes."""
+"""What commands stand on: the store for reading, and the authority for everything that changes something."""
 
 from __future__ import annotations
 
 import contextlib
-import getpass
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,13 +10,16 @@ from typing import Any
 
 import click
 
-from checkrein.errors import InputError
+from checkrein import authority, knocking
+from checkrein.agents import Agents
+from checkrein.errors import InputError, StoreBusyError
 from checkrein.pipeline import Pipeline
 from checkrein.settings.project import project_of
 from checkrein.settings.sources import state_dir
 from checkrein.store import Reader, Row
 from checkrein.store.sqlite import FILE, SqliteStore
 
+LOCK_SECONDS = 3.0
 project_option = click.option(
     "--project", type=click.Path(file_okay=False), help="The project's folder.  [default: the current one]"
 )
@@ -30,6 +31,9 @@ class Nothing:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:  # noqa: ARG002
         return []
+
+    def writes_to(self, table: str) -> int | None:  # noqa: ARG002
+        return None
 
 
 @contextlib.contextmanager
@@ -45,27 +49,36 @@ def reading() -> Iterator[Reader]:
         store.close()
 
 
-@contextlib.contextmanager
-def writing(overrides: Sequence[str] = ()) -> Iterator[Pipeline]:
-    """The pipeline over the user's store, while no other process has it."""
-    state = state_dir()
-    pipeline = Pipeline(SqliteStore.open(state), state, overrides=overrides)
+def ask(verb: str, **params: Any) -> Any:
+    """Ask the authority: the server where one runs, else this process under the same lock and rules."""
+    connection = knocking.connect()
+    if connection is not None:
+        return knocking.ask(connection, verb, params)
     try:
-        yield pipeline
+        return _performed_here(verb, params)
+    except StoreBusyError as error:
+        # A server that is just starting holds the store before it answers.
+        connection = knocking.connect()
+        if connection is None:
+            raise StoreBusyError(
+                error.message, remedy="Try again; `checkrein doctor` says if a server hangs."
+            ) from None
+        return knocking.ask(connection, verb, params)
+
+
+def _performed_here(verb: str, params: dict[str, Any]) -> Any:
+    """Where no server runs: the same verb, the same check that a person asks."""
+    state = state_dir()
+    pipeline = Pipeline(SqliteStore.open(state, wait=LOCK_SECONDS), state)
+    try:
+        agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
+        return authority.perform(authority.Asked(pipeline, agents, authority.myself()), verb, params)
     finally:
         pipeline.close()
 
 
 def project_path(given: str | None) -> str:
     return project_of(given or Path.cwd())
-
-
-def actor() -> str:
-    """Who is at the terminal."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"
 
 
 def confirmed(question: str, yes: bool) -> None:

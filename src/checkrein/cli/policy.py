@@ -6,24 +6,13 @@ from pathlib import Path
 
 import click
 
-from checkrein.cli.opening import (
-    actor,
-    confirmed,
-    json_option,
-    project_option,
-    project_path,
-    reading,
-    writing,
-)
-from checkrein.cli.terminal import say, say_json
-from checkrein.errors import ConfigError, NotFoundError
+from checkrein.authority.policy import proposed
+from checkrein.cli.opening import ask, confirmed, json_option, project_option, project_path, reading
+from checkrein.cli.terminal import plain, say, say_json
+from checkrein.errors import NotFoundError
 from checkrein.policies import Policies
-from checkrein.policy.load import compile_policy
-from checkrein.settings.check import apply
-from checkrein.settings.sources import PROJECT_FILE, content_hash, parse, read
-from checkrein.store.policies import accept as accept_policy
+from checkrein.settings.sources import PROJECT_FILE, content_hash, read
 from checkrein.store.policies import is_accepted
-from checkrein.store.policies import revoke as revoke_policy
 
 
 @click.group()
@@ -63,22 +52,14 @@ def show(project: str | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def accept(project: str | None, yes: bool) -> None:
     """Let the project's file, exactly as it is now, loosen as well as tighten."""
-    path, content = _file(project)
+    folder = project_path(project)
     with reading() as reader:
-        loaded = Policies(reader).loaded(str(path.parent))
-    if loaded.error:
-        raise loaded.error
-    fault = compile_policy(apply(loaded.settings, parse(content, str(path)), str(path))).fault
-    if fault:
-        raise ConfigError("rules", None, fault, "Fix the file first.")
-    say(content.decode())
-    for notice in loaded.notices:
+        file = proposed(Policies(reader), folder)
+    say(plain(file.content.decode()))
+    for notice in file.loaded.notices:
         say(f"- {notice}")
-    confirmed(f"Accept {path} as it is shown here?", yes)
-    with writing() as pipeline:
-        sha256, now = content_hash(content), pipeline.clock()
-        data = {"project": str(path.parent), "path": str(path), "sha256": sha256, "actor": actor()}
-        pipeline.note("policy_accepted", data, lambda tx: accept_policy(tx, str(path), sha256, now))
+    confirmed(f"Accept {file.path} as it is shown here?", yes)
+    ask("policy.accept", project=folder, sha256=file.sha256)
     say("Accepted. Any change to the file needs a new yes.")
 
 
@@ -86,11 +67,9 @@ def accept(project: str | None, yes: bool) -> None:
 @project_option
 def revoke(project: str | None) -> None:
     """Take the yes back: the file may only tighten again."""
-    path = Path(project_path(project)) / PROJECT_FILE
-    with writing() as pipeline:
-        data = {"project": str(path.parent), "path": str(path), "actor": actor()}
-        pipeline.note("policy_revoked", data, lambda tx: revoke_policy(tx, str(path)))
-    say(f"{path} may only tighten now.")
+    folder = project_path(project)
+    ask("policy.revoke", project=folder)
+    say(f"{Path(folder) / PROJECT_FILE} may only tighten now.")
 
 
 def _file(project: str | None) -> tuple[Path, bytes]:

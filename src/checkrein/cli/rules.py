@@ -9,16 +9,16 @@ from typing import Any
 import click
 import msgspec
 
+from checkrein.authority.rule import CLEARABLE
 from checkrein.call import tool_call
-from checkrein.cli.opening import actor, json_option, project_option, project_path, reading, writing
+from checkrein.cli.opening import ask, json_option, project_option, project_path, reading
 from checkrein.cli.terminal import fact, moment, plain, say, say_json, table
 from checkrein.errors import ConfigError, InputError
 from checkrein.ledger.entries import moment as shown_time
-from checkrein.ledger.record import new_id
 from checkrein.policies import Policies, as_rule
 from checkrein.policy.lint import lint as lint_rules
 from checkrein.policy.rules import Rule, RuleSet, rule
-from checkrein.store import Reader, Transaction
+from checkrein.store import Reader
 from checkrein.store import rules as stored
 
 WRITTEN = ("action", "priority", "server", "tool", "pattern", "when", "expires_at", "uses", "reason")
@@ -56,17 +56,12 @@ def rule_options(command: Any) -> Any:
 def add(action: str, as_json: bool, **given: Any) -> None:
     """Add a rule, e.g. `checkrein rules add deny --pattern 'delete_*' --reason 'never from an agent'`."""
     body = {"action": action, **_written(given)}
-    rule_id = f"r-{new_id(time.time())[6:12]}"
-    made = rule(body, id=rule_id)
-    with writing() as pipeline:
-        now = pipeline.clock()
-        data = {"change": "added", "id": rule_id, "rule": body, "actor": actor()}
-        pipeline.note("rule_changed", data, lambda tx: stored.add_rule(tx, rule_id, body, now))
+    made = ask("rule.add", rule=body)
     if as_json:
-        say_json({"id": rule_id, **body})
+        say_json(made)
     else:
-        say(f"Added {rule_id}: {plain(made.label)}")
-        _warn(rule_id)
+        say(f"Added {made['id']}: {plain(rule(body, id=made['id']).label)}")
+        _warn(made["id"])
 
 
 @rules.command("list")
@@ -116,25 +111,10 @@ def show(rule_id: str, as_json: bool) -> None:
 @click.argument("rule_id")
 @click.option("--action", type=click.Choice(["allow", "ask", "deny"]))
 @rule_options
-@click.option("--clear", multiple=True, type=click.Choice(["server", "when", "expires_at", "uses", "reason"]))
+@click.option("--clear", multiple=True, type=click.Choice(CLEARABLE))
 def edit(rule_id: str, clear: Sequence[str], **given: Any) -> None:
     """Change parts of a stored rule; what is not named stays."""
-    changes = _written(given)
-
-    def change(tx: Transaction) -> None:
-        old = stored.get_rule(tx, rule_id)
-        body = {**old.body, "uses": old.uses} | changes
-        if "tool" in changes:
-            body.pop("pattern", None)
-        if "pattern" in changes:
-            body.pop("tool", None)
-        body = {key: value for key, value in body.items() if key not in clear and value is not None}
-        rule(body, id=rule_id)
-        stored.update_rule(tx, rule_id, body, time.time())
-
-    with writing() as pipeline:
-        data = {"change": "edited", "id": rule_id, "rule": changes, "cleared": list(clear), "actor": actor()}
-        pipeline.note("rule_changed", data, change)
+    ask("rule.edit", id=rule_id, changes=_written(given), clear=list(clear))
     say(f"Changed {rule_id}.")
     _warn(rule_id)
 
@@ -143,9 +123,7 @@ def edit(rule_id: str, clear: Sequence[str], **given: Any) -> None:
 @click.argument("rule_id")
 def rm(rule_id: str) -> None:
     """Remove a stored rule."""
-    with writing() as pipeline:
-        data = {"change": "removed", "id": rule_id, "actor": actor()}
-        pipeline.note("rule_changed", data, lambda tx: stored.delete_rule(tx, rule_id))
+    ask("rule.remove", id=rule_id)
     say(f"Removed {rule_id}.")
 
 
@@ -156,22 +134,7 @@ def rm(rule_id: str) -> None:
 @click.option("--priority", type=int, help="Give it this priority.")
 def move(rule_id: str, before: str | None, after: str | None, priority: int | None) -> None:
     """Move a stored rule in the order."""
-    if sum(each is not None for each in (before, after, priority)) != 1:
-        raise InputError("Say where to.", remedy="Give one of --before, --after and --priority.")
-
-    def change(tx: Transaction) -> None:
-        target = stored.get_rule(tx, before or after or rule_id)
-        moved = stored.get_rule(tx, rule_id)
-        wanted = priority if priority is not None else as_rule(target).priority
-        stored.update_rule(tx, rule_id, {**moved.body, "uses": moved.uses, "priority": wanted}, time.time())
-        if priority is None:
-            order = [each.id for each in stored.all_rules(tx) if each.id != rule_id]
-            order.insert(order.index(target.id) + (1 if after else 0), rule_id)
-            stored.reorder_rules(tx, order)
-
-    with writing() as pipeline:
-        where = {"before": before, "after": after, "priority": priority}
-        pipeline.note("rule_changed", {"change": "moved", "id": rule_id, **where, "actor": actor()}, change)
+    ask("rule.move", id=rule_id, before=before, after=after, priority=priority)
     say(f"Moved {rule_id}.")
 
 

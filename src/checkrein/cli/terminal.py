@@ -83,6 +83,14 @@ def show_verdict(verdict: Verdict, title: str) -> None:
         say(verdict.remedy)
 
 
+def shortened(value: Any, longest: int = 60) -> str:
+    """What a call was about, on one line: its command, else its arguments as JSON."""
+    command = value.get("command") if isinstance(value, dict) else None
+    text = command if isinstance(command, str) else msgspec.json.encode(value).decode()
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def bar(share: float, width: int = 20) -> str:
     filled = round(share * width)
     return "█" * filled + "░" * (width - filled)

@@ -12,15 +12,7 @@ import msgspec
 
 from checkrein import earning
 from checkrein.call import Category
-from checkrein.cli.opening import (
-    actor,
-    confirmed,
-    json_option,
-    project_option,
-    project_path,
-    reading,
-    writing,
-)
+from checkrein.cli.opening import ask, confirmed, json_option, project_option, project_path, reading
 from checkrein.cli.terminal import bar, dim, plain, say, say_json, table
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger.query import Filter, entries
@@ -29,8 +21,7 @@ from checkrein.policy.autonomy import autonomy, decision_for
 from checkrein.policy.replay import replay as replay_line
 from checkrein.policy.trustfile import parse, render
 from checkrein.settings import Settings
-from checkrein.store import Reader, Transaction
-from checkrein.store.trust import delete_trust, put_trust
+from checkrein.store import Reader
 
 
 @click.group()
@@ -148,31 +139,17 @@ def import_(file: str, project: str | None, yes: bool, as_json: bool) -> None:
     """Replace the project's trust with a v1 or v2 trust-scores.json. Scores that cannot be right stay out."""
     folder = project_path(project)
     try:
-        found = parse(Path(file).read_bytes(), time.time())
+        content = Path(file).read_bytes()
     except OSError as error:
         raise NotFoundError(f"{file}: {error.strerror}.", remedy="Name a trust-scores.json.") from None
-    confirmed(f"Replace the trust of {folder} with {len(found.states)} domain(s)?", yes)
-
-    def change(tx: Transaction) -> None:
-        delete_trust(tx, folder)
-        for domain, state in found.states.items():
-            put_trust(tx, folder, domain, msgspec.structs.asdict(state))
-
-    with writing() as pipeline:
-        data = {
-            "project": folder,
-            "file": file,
-            "version": found.version,
-            "actor": actor(),
-            "quarantined": found.bad,
-        }
-        scores = {domain: state.score for domain, state in found.states.items()}
-        pipeline.note("trust_imported", data | {"scores": scores}, change)
+    count = len(parse(content, time.time()).states)
+    confirmed(f"Replace the trust of {folder} with {count} domain(s)?", yes)
+    report = ask("trust.import", project=folder, content=content, file=file)
     if as_json:
-        say_json({"project": folder, "version": found.version, "imported": scores, "quarantined": found.bad})
+        say_json(report)
         return
-    say(f"Imported {len(found.states)} domain(s) from a v{found.version} file.")
-    for domain, why in found.bad.items():
+    say(f"Imported {len(report['imported'])} domain(s) from a v{report['version']} file.")
+    for domain, why in report["quarantined"].items():
         say(f"Left out {plain(domain)}: {plain(why)}.")
 
 
@@ -201,9 +178,7 @@ def reset(domain: str | None, project: str | None, yes: bool) -> None:
     """Forget what was earned, in one domain or in all of the project; it starts again at the beginning."""
     folder = project_path(project)
     confirmed(f"Reset {domain or 'all trust'} of {folder}?", yes)
-    with writing() as pipeline:
-        data = {"project": folder, "domain": domain, "actor": actor()}
-        pipeline.note("trust_reset", data, lambda tx: delete_trust(tx, folder, domain))
+    ask("trust.reset", project=folder, domain=domain)
     say("Reset.")
 
 

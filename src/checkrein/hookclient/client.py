@@ -13,6 +13,7 @@ VERSION = "0.1.0"
 FIRST_ANSWER = 10.0
 NEXT_FRAME = 15.0
 START = 6.0
+SECONDS_MAX = 86400
 PAYLOAD_MAX, REPLY_MAX, HEADER_MAX, DOOR_MAX, LINES_MAX = 8 << 20, 1 << 20, 64 << 10, 128 << 10, 512
 MAGIC, SOCKET, SPOOL, PYTHON, ENVIRONMENT = range(5)
 MODES = ("gate", "permission", "tell", "status")
@@ -78,7 +79,7 @@ class Hook:
         self.mode = mode if mode in MODES else "gate"
         self.agent = agent if agent in AGENTS else ""
         limit = int(seconds) if seconds.isascii() and seconds.isdigit() and len(seconds) <= 5 else 0
-        if mode not in MODES or not self.agent or not 1 <= limit <= 86400:
+        if mode not in MODES or not self.agent or not 1 <= limit <= SECONDS_MAX:
             raise CannotAskError("its hook is not registered as `checkrein install` does it")
         self.deadline = time.monotonic() + limit
         for descriptor in range(3):
@@ -89,7 +90,7 @@ class Hook:
                 raise CannotAskError("the agent closed its hook's input or output") from None
 
     def read_payload(self) -> tuple[bytes, bool]:
-        self.wait_at_most(self.deadline, "the agent did not finish its message in time")
+        self.wait_at_most(SECONDS_MAX, "the agent did not finish its message in time")
         pieces: list[bytes] = []
         room = PAYLOAD_MAX
         try:
@@ -152,7 +153,7 @@ class Hook:
         if reply[0] not in (0, 2) or out > length:
             raise CannotAskError("the server's answer makes no sense")
         self.request = b""  # answered: nothing to keep for later
-        self.wait_at_most(self.deadline, "the agent did not take the answer")
+        self.wait_at_most(SECONDS_MAX, "the agent did not take the answer")
         if not (put(1, reply[5:out]) and put(2, reply[out:])):
             raise CannotAskError(self.late)
         return reply[0]

@@ -57,7 +57,9 @@ class Broker:
             self._changed.notify_all()
 
     def edited(self, entry: str) -> dict[str, Any] | None:
-        return self._edits.get(entry)
+        """The arguments a person wrote instead, for the one who runs the call."""
+        with self._changed:
+            return self._edits.pop(entry, None)
 
     def wait(self, entry: str, seconds: float) -> Question | None:
         """The question once it is answered; None when that took longer."""
@@ -95,7 +97,6 @@ class Broker:
         with self._changed:
             if not self._waiters.get(entry):
                 self._calls.pop(entry, None)
-                self._edits.pop(entry, None)
 
     @contextlib.contextmanager
     def _waiting(self, entry: str) -> Iterator[None]:

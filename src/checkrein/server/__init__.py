@@ -148,7 +148,7 @@ class Server:
             reply = self.hooks.handle(request, peer, _Line(connection, float(request.words[3])))
         except wire.Gone:
             raise
-        except Exception as error:  # noqa: BLE001 - INVARIANT: an error in the door is a refusal
+        except Exception as error:  # INVARIANT: an error in the door is a refusal
             if request.words[2] == "tell":
                 # Without an answer the hook keeps its report, and it is taken in later.
                 raise

@@ -1,4 +1,4 @@
-"""What is registered with each agent: every call is gated, and our client answers before the agent's clock."""
+"""What is registered with each agent: every call is gated, and our client answers before the agent does."""
 
 import json
 from pathlib import Path

@@ -122,6 +122,14 @@ def test_every_sign_says_something(agent):
 
 
 @every_agent
+def test_typed_commands_are_described_where_they_come_in_prompts(agent):
+    table = dialect(agent)
+    assert bool(table.typed) == (table.slash == "prompt")
+    assert bool(table.fields.command) == (table.slash == "expansion")
+    assert all("command" in re.compile(pattern).groupindex for pattern in table.typed)
+
+
+@every_agent
 def test_timeouts_are_in_the_unit_of_the_agent(agent):
     hooks = dialect(agent).hooks
     seconds = hooks.default_timeout / (1000 if hooks.timeout_unit == "ms" else 1)

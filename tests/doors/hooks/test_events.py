@@ -175,9 +175,13 @@ def test_what_is_not_a_call():
 def test_a_slash_command_has_no_slash():
     event = told("claude-code/UserPromptExpansion")
     assert (event.kind, event.command, event.command_arguments) == ("expansion", "planning", "go now")
-    for name in ("copilot-cli/userPromptSubmitted.slash", "codex/UserPromptSubmit.slash"):
-        assert told(name).command == "planning"
-    assert told("copilot-cli/userPromptSubmitted.slash").command_arguments == "MAIN go"
+    event = told("copilot-cli/userPromptSubmitted.slash")
+    assert (event.kind, event.command, event.command_arguments) == ("prompt", "planning", "MAIN go")
+    assert told("copilot-cli/userPromptSubmitted.skill").command == "planning"
+    assert told("codex/UserPromptSubmit.slash").command == "planning"
+    event = told("codex/UserPromptSubmit.skill")
+    assert (event.command, event.command_arguments) == ("auditing", "please")
+    assert told("claude-code/UserPromptSubmit.background-task").command == ""
 
 
 @pytest.mark.parametrize(
@@ -190,9 +194,33 @@ def test_other_prompts_are_no_slash_command(prompt):
 
 @pytest.mark.parametrize("key", ["agentType", "agent_type"])
 def test_a_slash_command_counts_only_as_typed_by_a_person(key):
-    raw = {"sessionId": "s", "prompt": "/building", key: "explore"}
-    event = read("copilot-cli", json.dumps(raw).encode())
-    assert (event.kind, event.command, event.subagent) == ("prompt", "", "explore")
+    skill = told("copilot-cli/userPromptSubmitted.skill").prompt
+    for prompt in ("/building", skill):
+        raw = {"sessionId": "s", "prompt": prompt, key: "explore"}
+        event = read("copilot-cli", json.dumps(raw).encode())
+        assert (event.kind, event.command, event.subagent) == ("prompt", "", "explore")
+
+
+def test_a_notice_that_quotes_a_slash_command_is_none():
+    skill = told("copilot-cli/userPromptSubmitted.skill").prompt
+    for prompt in ("/building", skill):
+        notice = f"<system_notification>\n{prompt}\n</system_notification>"
+        assert read("copilot-cli", json.dumps({"sessionId": "s", "prompt": notice}).encode()).command == ""
+
+
+def test_a_long_prompt_is_not_searched():
+    started = time.perf_counter()
+    for prompt in (
+        "/x" + " " * 300_000 + "y",
+        "/x a" + " " * 300_000 + "y",
+        "/x " + "\n y" * 300_000,
+        " " * 1_000_000,
+        "/" + "x" * 1_000_000,
+    ):
+        raw = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}
+        read("codex", json.dumps(raw).encode())
+        read("copilot-cli", json.dumps(raw).encode())
+    assert time.perf_counter() - started < 2
 
 
 # Outcomes a command could try to fake with what it prints.

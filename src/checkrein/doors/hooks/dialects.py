@@ -164,6 +164,7 @@ class Dialect(_Part, frozen=True, kw_only=True):
     longest_text: int
     experimental: bool = False
     arguments_as_text: bool = False
+    typed: tuple[str, ...] = ()
     tools: dict[str, str] = {}
     mcp: tuple[Mcp, ...] = ()
     outcomes: tuple[Sign, ...] = ()

@@ -19,7 +19,6 @@ from checkrein.errors import InputError
 # A sign is looked for at one end of an output only, however long the output is.
 LOOK_AT = 2000
 GLIMPSE_AT = 1 << 16
-_SLASH = re.compile(r"/([A-Za-z0-9][\w:.-]{0,100})(?:\s+(.*))?", re.DOTALL)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _TEXTS = (
     "session",
@@ -80,7 +79,7 @@ def read(agent: str, payload: bytes, event: str = "", servers: Sequence[str] = (
     found: dict[str, Any] = {key: _text(raw, getattr(table.fields, key)) for key in _TEXTS}
     # INVARIANT: a slash command counts only as typed by a person, never in a prompt written for a sub-agent.
     if table.slash == "prompt" and kind == "prompt" and not found["subagent"]:
-        found["command"], found["command_arguments"] = _typed(found["prompt"])
+        found["command"], found["command_arguments"] = _typed(table, found["prompt"])
     found["command"] = found["command"].removeprefix("/")
     told = Event(agent=agent, name=name, kind=kind, **found)
     if kind in ("call", "permission", "done", "failed"):
@@ -133,9 +132,12 @@ def _unnamed(table: Dialect, raw: Mapping[str, Any]) -> str:
     return next((clue.event for clue in table.unnamed if all(key in raw for key in clue.has)), "")
 
 
-def _typed(prompt: str) -> tuple[str, str]:
-    found = _SLASH.fullmatch(prompt.strip())
-    return (found[1], found[2] or "") if found else ("", "")
+def _typed(table: Dialect, prompt: str) -> tuple[str, str]:
+    for pattern in table.typed:
+        seen = _pattern(pattern).search(prompt.strip())
+        if seen:
+            return seen["command"], seen.groupdict().get("arguments") or ""
+    return "", ""
 
 
 def _with_call(table: Dialect, raw: dict[str, Any], told: Event, servers: Sequence[str]) -> Event:
@@ -241,7 +243,7 @@ def _search(sign: Sign, text: str) -> re.Match[str] | None:
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
+    return re.compile(text, re.DOTALL)
 
 
 def glimpse(payload: bytes) -> dict[str, str]:

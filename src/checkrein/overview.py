@@ -28,6 +28,8 @@ from checkrein.store.phases import phase_for
 from checkrein.store.questions import waiting
 
 RECENT = 10
+# The session doctor's own calls belong to; nobody works in it.
+PROBES = "checkrein-doctor"
 SESSIONS = 5
 # What a plain call is taken for where nothing is known of it.
 _COMPLEXITY = 0.5
@@ -46,7 +48,11 @@ def overview(reader: Reader, project: str) -> dict[str, Any]:
         "project": project,
         "fault": loaded.fault or None,
         "phase": phase(reader, settings, project),
-        "sessions": [session(reader, settings, each) for each in newest_sessions(reader, project, SESSIONS)],
+        "sessions": [
+            session(reader, settings, each)
+            for each in newest_sessions(reader, project, SESSIONS + 1)
+            if each.id != PROBES
+        ],
         "trust": trust(reader, settings, project, now),
         "questions": questions(reader, now),
         "recent": [_verdict(each) for each in entries(reader, Filter(project=project), RECENT)],

@@ -8,7 +8,7 @@ from checkrein.authority import Asked, Params, verb
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.entries import fold, moment
 from checkrein.store import Reader, records
-from checkrein.store.questions import Question, get_question, waiting
+from checkrein.store.questions import ASKED, Question, get_question, waiting
 
 _ANSWERS = ("approved", "denied")
 
@@ -52,6 +52,9 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
     if params["answer"] not in _ANSWERS:
         raise InputError(f"{params['answer']!r} is no answer.", remedy="Say approved or denied.")
     question = _named(asked.pipeline.store, params["id"])
+    if question.state != ASKED:
+        who = f" by {question.actor}" if question.actor else ""
+        raise InputError(f"This question is settled already: {question.state}{who}.")
     if question.expires_at <= asked.pipeline.clock():
         raise InputError("The question has expired; the call counts as refused.")
     came_to = asked.pipeline.answer(

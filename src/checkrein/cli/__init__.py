@@ -14,9 +14,20 @@ from checkrein.errors import CheckreinError
 
 # What the overview shows: by what a person wants to do, each command with its module and one sentence.
 GROUPS = {
+    "Getting started": {
+        "install": ("install", "Put our hooks into an agent's settings."),
+        "uninstall": ("install", "Take them out again."),
+        "plugin": ("install", "Write our hooks as a Claude Code plugin."),
+        "doctor": ("doctor", "Check that everything works, and say what does not."),
+        "demo": ("demo", "Watch a coding agent's day, decided call by call."),
+    },
     "Every day": {
         "status": ("status", "See how things stand: sessions, trust, what waits for you."),
+        "inbox": ("inbox", "Stay reachable, and see what waits for you."),
+        "approve": ("answers", "Say yes to a question."),
+        "deny": ("answers", "Say no to a question."),
         "phase": ("phase", "Show or set what agents are here to do: plan, build or audit."),
+        "watch": ("watch", "See verdicts, answers and outcomes as they happen."),
     },
     "The policy": {
         "explain": ("explain", "Say what the verdict on a call would be, and why."),
@@ -35,9 +46,6 @@ GROUPS = {
         "down": ("serve", "Stop the server."),
         "restart": ("serve", "Stop the server and start it again."),
         "logs": ("serve", "Show the server's own log."),
-    },
-    "Getting started": {
-        "demo": ("demo", "Watch a coding agent's day, decided call by call."),
     },
 }
 COMMANDS = {name: found for group in GROUPS.values() for name, found in group.items()}

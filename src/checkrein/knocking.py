@@ -42,8 +42,9 @@ def connect() -> socket.socket | None:
 def ask(connection: socket.socket, verb: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:
     """What the server answers to a verb; its errors are raised here as they were there."""
     with connection:
-        wire.send(connection, wire.encode_request(__version__, ("verb", verb), msgspec.json.encode(params)))
         try:
+            body = msgspec.json.encode(params)
+            wire.send(connection, wire.encode_request(__version__, ("verb", verb), body))
             answer = msgspec.json.decode(_last_frame(connection, seconds))
         except wire.Gone as error:
             raise StoreError(

@@ -35,7 +35,8 @@ def add(asked: Asked, params: Params) -> dict[str, Any]:
     """{"rule"}: keys as in a settings file; the rule with its new id."""
     body = msgspec.convert(params["rule"], dict[str, Any])
     now = asked.pipeline.clock()
-    rule_id = f"r-{new_id(now)[6:12]}"
+    # The end of an id differs also between rules of one moment.
+    rule_id = f"r-{new_id(now)[-6:]}"
     # INVARIANT: a rule that cannot mean anything is refused when it is written.
     rule(body, id=rule_id)
     data = {"change": "added", "id": rule_id, "rule": body, "actor": asked.actor}

@@ -21,6 +21,7 @@ from checkrein.policy.autonomy import autonomy, decision_for
 from checkrein.policy.replay import replay as replay_line
 from checkrein.policy.trustfile import parse, render
 from checkrein.settings import Settings
+from checkrein.settings.sources import LARGEST_FILE
 from checkrein.store import Reader
 
 
@@ -142,6 +143,8 @@ def import_(file: str, project: str | None, yes: bool, as_json: bool) -> None:
         content = Path(file).read_bytes()
     except OSError as error:
         raise NotFoundError(f"{file}: {error.strerror}.", remedy="Name a trust-scores.json.") from None
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{file} is larger than {LARGEST_FILE} bytes.", remedy="Name a trust-scores.json.")
     count = len(parse(content, time.time()).states)
     confirmed(f"Replace the trust of {folder} with {count} domain(s)?", yes)
     report = ask("trust.import", project=folder, content=content, file=file)

@@ -1,0 +1,118 @@
+import json
+import os
+
+import pytest
+
+from checkrein import authority, peers
+from checkrein.agents import user_name
+from checkrein.errors import InputError, NotFoundError, PersonOnlyError
+from checkrein.store.agents import Session, put_session
+
+PERSON_ONLY = {
+    "installation.add": {"agent": "claude-code", "folder": ""},
+    "installation.remove": {"agent": "claude-code", "folder": ""},
+    "phase.set": {"name": "building"},
+    "phase.clear": {},
+    "policy.accept": {"project": "/", "sha256": ""},
+    "policy.revoke": {"project": "/"},
+    "question.answer": {"id": "x", "answer": "approved"},
+    "rule.add": {"rule": {"action": "allow", "tool": "Bash"}},
+    "rule.edit": {"id": "x", "changes": {}},
+    "rule.move": {"id": "x", "priority": 1},
+    "rule.remove": {"id": "x"},
+    "server.stop": {},
+    "trust.import": {"project": "/", "content": b"{}"},
+    "trust.reset": {"project": "/"},
+}
+OPEN = ("installation.list", "ledger.checkpoint", "phase.show", "question.list", "server.about")
+
+
+@pytest.fixture
+def as_agent(pipeline):
+    """The process above this one is a gated agent from now on."""
+    above = peers.process(os.getppid())
+    met = Session(
+        agent="claude-code",
+        id="s1",
+        project="",
+        started_at=1.0,
+        process=above.pid,
+        process_started=above.started,
+    )
+    pipeline.store.write(lambda tx: put_session(tx, met))
+
+
+def test_every_verb_is_either_for_everyone_or_for_people():
+    for noun in authority._NOUNS:
+        __import__(f"checkrein.authority.{noun}")
+    assert {name for name, each in authority._VERBS.items() if each.person} == set(PERSON_ONLY)
+    assert {name for name, each in authority._VERBS.items() if not each.person} == set(OPEN)
+
+
+@pytest.mark.parametrize("name", PERSON_ONLY)
+def test_only_a_person_may_and_the_attempt_is_recorded(as_agent, do, recorded, pipeline, name):
+    with pytest.raises(PersonOnlyError, match="claude-code session s1"):
+        do(name, **PERSON_ONLY[name])
+    assert [each["request"] for each in recorded("request_refused")] == [name]
+    assert pipeline.store.query("SELECT count(*) FROM record") == [(1,)]
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_looking_is_for_everyone(pipeline, as_agent, do, recorded, name):
+    pipeline.note("test", {})
+    do(name)
+    assert recorded("request_refused") == []
+
+
+def test_an_agent_that_has_ended_holds_nobody_back(do, pipeline):
+    dead = Session(
+        agent="codex", id="s2", project="", started_at=1.0, process=os.getppid(), process_started="long ago"
+    )
+    pipeline.store.write(lambda tx: put_session(tx, dead))
+    do("phase.set", name="building")
+
+
+@pytest.mark.parametrize("name", ["nonsense", "rule.nonsense", "os.system", "__init__.x", ""])
+def test_what_nobody_knows_is_refused(do, name):
+    with pytest.raises(InputError, match="no request"):
+        do(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("rule.add", {}),
+        ("rule.add", {"rule": "deny everything"}),
+        ("rule.edit", {"id": 7}),
+        ("rule.remove", {"id": ["x"]}),
+        ("rule.move", {"id": "x", "priority": "first"}),
+        ("trust.import", {"project": "/", "content": 5}),
+        ("trust.reset", {"project": None}),
+        ("policy.accept", {"project": "/"}),
+        ("policy.revoke", {}),
+        ("phase.set", {}),
+        ("question.answer", {"answer": "approved"}),
+        ("installation.add", {"agent": "claude-code"}),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_a_sentence_and_changes_nothing(do, pipeline, name, params):
+    with pytest.raises(InputError, match="cannot be understood"):
+        do(name, **params)
+    assert pipeline.store.query("SELECT count(*) FROM record") == [(0,)]
+
+
+def test_the_actor_is_who_the_kernel_says(asked):
+    assert asked.actor == user_name(os.getuid())
+
+
+def test_answers_travel_as_json():
+    assert json.loads(authority.as_answer(lambda: {"a": 1})) == {"value": {"a": 1}}
+
+    def fail():
+        raise NotFoundError("There is no x.", remedy="Look.")
+
+    assert json.loads(authority.as_answer(fail)) == {
+        "error": "NotFoundError",
+        "message": "There is no x.",
+        "remedy": "Look.",
+    }

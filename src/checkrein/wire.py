@@ -5,6 +5,7 @@ Used by the server and by the command line; the hook client speaks the same in C
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import time
@@ -101,10 +102,11 @@ def _exactly(connection: socket.socket, count: int, deadline: float) -> bytes:
 
 
 def is_open(connection: socket.socket) -> bool:
-    """Whether the other side is still there (it never sends anything after its request)."""
+    """Whether the other side is still there and waits. Never blocks, whatever time limit the socket has."""
+    look = select.poll()
     try:
-        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
-    except BlockingIOError:
-        return True
-    except OSError:
+        look.register(connection, select.POLLIN)
+    except (OSError, ValueError):
         return False
+    # Ours send nothing after their request: what can be read is the end, or somebody else's nonsense.
+    return not look.poll(0)

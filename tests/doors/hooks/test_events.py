@@ -256,6 +256,8 @@ def test_what_a_command_prints_does_not_hide_its_exit_status():
     assert gemini(fake, "Signal: 15\n") == ("failure", "exit_status")
     assert gemini("x", "Error: spawn failed\n") == ("unknown", "")
     assert gemini("x", "Background PIDs: 4\n") == ("success", "report")
+    assert gemini("x\n" * 100_000, "Exit Code: 3\n") == ("failure", "exit_status")
+    assert gemini("x\n" * 100_000, "") == ("success", "report")
     text = f"{fake}\n<shellId: 7 completed with exit code 2>"
     result = {"result_type": "success", "text_result_for_llm": text}
     assert done("copilot-cli", "PostToolUse", result, "Bash", "tool_result") == ("failure", "exit_status")
@@ -281,6 +283,7 @@ def test_an_interruption_is_neither_success_nor_failure():
     event = read("claude-code", json.dumps(raw).encode())
     assert (event.outcome, event.evidence) == ("cancelled", "interruption")
     assert done("claude-code", "PostToolUse", {"interrupted": True}, "Bash") == ("cancelled", "interruption")
+    assert done("claude-code", "PostToolUse", {"interrupted": 1}, "Bash") == ("success", "report")
     text = (
         "Command was cancelled by user before it could complete. There was no output before it was cancelled."
     )
@@ -321,8 +324,9 @@ def test_a_long_output_is_not_searched():
 
 
 def test_what_belongs_to_a_server_never_takes_the_name_of_an_own_tool():
-    event = claude(tool_name="Bash", mcp_server={"name": "evil"})
-    assert (event.server, event.tool) == ("evil", "Bash")
+    for name in ("Bash", "Task"):
+        event = claude(tool_name=name, mcp_server={"name": "evil"})
+        assert (event.server, event.tool) == ("evil", name)
     raw = {**CALL, "hook_event_name": "BeforeTool", "tool_name": "read_file"}
     raw["mcp_context"] = {"server_name": "evil", "tool_name": "run_shell_command"}
     event = read("gemini-cli", json.dumps(raw).encode())

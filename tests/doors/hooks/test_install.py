@@ -413,3 +413,9 @@ def test_a_wrapped_client_is_pointed_out_and_left_alone(folder):
     plan = put("claude-code", folder)
     assert any("in a way we do not know" in warning for warning in plan.warnings)
     assert settings_of(folder)["hooks"]["Stop"][0]["hooks"][0]["command"] == line
+
+
+def test_hooks_in_two_places_are_pointed_out(agent, folder):
+    put(agent, folder, scope="user")
+    twice = any("judged twice" in warning for warning in put(agent, folder).warnings)
+    assert twice is (agent != "claude-code")

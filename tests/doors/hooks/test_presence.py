@@ -170,11 +170,17 @@ def test_hooks_switched_off_anywhere_are_named(folder, home, name):
         assert "disableAllHooks" in why
 
 
+def test_gemini_hooks_the_user_switched_off_are_named_in_projects_too(folder, home):
+    put("gemini-cli", folder)
+    files.write(home / ".gemini" / "settings.json", '{"hooksConfig": {"disabled": ["checkrein"]}}', 0o600)
+    assert any("hooksConfig.disabled" in reason for reason in seen("gemini-cli", folder).reasons)
+
+
 def test_only_managed_hooks_is_named(folder, tmp_path, monkeypatch):
     put("claude-code", folder)
     managed = tmp_path / "managed.json"
     managed.write_text('{"allowManagedHooksOnly": true}')
-    monkeypatch.setattr(presence, "MANAGED", managed)
+    monkeypatch.setattr(presence, "MANAGED", (managed,))
     assert "allowManagedHooksOnly" in seen("claude-code", folder).reasons[0]
 
 
@@ -259,6 +265,12 @@ def test_codex_switches_are_seen(folder, home):
     assert "features.hooks" in presence.codex_trusted("project", folder)
     config.write_text(good.replace('"trusted"', '"untrusted"'))
     assert "folder" in presence.codex_trusted("project", folder)
+    config.write_text(good)
+    files.write(folder / ".codex" / "config.toml", "[features]\nhooks = false\n", 0o600)
+    assert str(folder) in presence.codex_trusted("project", folder)
+    assert str(folder) in presence.codex_trusted("user", folder)
+    (folder / ".codex" / "config.toml").unlink()
+    assert presence.codex_trusted("project", folder) == ""
     config.write_text("not = [toml")
     assert presence.codex_trusted("project", folder)
 

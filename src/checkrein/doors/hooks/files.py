@@ -89,7 +89,10 @@ def document(agent: str, text: str | None, source: str = "") -> dict[str, Any]:
         return {}
     if text.startswith(jsontext.MARK) and not syntax.mark:
         raise _fault(agent, "(first byte)", "is a byte order mark, which it cannot read", source)
-    value = jsontext.parse(text, source=source, comments=syntax.comments, commas=False)
+    try:
+        value = jsontext.parse(text, source=source, comments=syntax.comments, commas=False)
+    except ConfigError as error:
+        raise _fault(agent, error.key, error.reason.rstrip("."), source) from None
     if not isinstance(value, dict):
         raise _fault(agent, "(whole file)", "is not an object", source)
     _check(agent, value, source)

@@ -91,7 +91,7 @@ def plan(
     old = files.text_of(path)
     found = files.document(agent, old, str(path))
     new = _installed(agent, old or "", entries(agent, command, wait))
-    warnings = [*switched_off(agent, found), *_strangers(agent, found)]
+    warnings = [*switched_off(agent, found), *_strangers(agent, found), *_twice(agent, scope, command)]
     if agent == "claude-code":
         new, told = _with_status(new, scope, command)
         warnings += told
@@ -350,6 +350,14 @@ def _strangers(agent: str, found: dict[str, Any]) -> list[str]:
         for command in [handler.get("command") or handler.get("bash")]
         if isinstance(command, str) and "checkrein-hook" in command and recognise(command) is None
     ]
+
+
+def _twice(agent: str, scope: str, command: CommandFor) -> list[str]:
+    """Claude Code runs a line once that stands in two of its files; the others run both."""
+    if agent == "claude-code" or scope == "user" or not present(agent, "user", command=command).installed:
+        return []
+    own = files.settings_file(agent, "user")
+    return [f"Our hooks are in {own} too: every call here would be judged twice."]
 
 
 def _notes(agent: str, scope: str, folder: Path, path: Path) -> list[str]:

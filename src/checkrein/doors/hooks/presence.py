@@ -26,7 +26,10 @@ from checkrein.doors.hooks.registrations import (
 )
 from checkrein.errors import ConfigError
 
-MANAGED = Path("/etc/claude-code/managed-settings.json")
+MANAGED = (
+    Path("/etc/claude-code/managed-settings.json"),
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+)
 MISSING = "it is not there"
 # What a person may add or change without taking anything away.
 HARMLESS = ("statusMessage", "name", "description")
@@ -140,9 +143,7 @@ def _as_wide(wanted: str, found: Any) -> bool:
 
 def switched_off(agent: str, found: dict[str, Any]) -> list[str]:
     """Settings in the file that keep hooks from running."""
-    config = found.get("hooksConfig") if agent == "gemini-cli" else None
-    config = config if isinstance(config, dict) else {}
-    disabled = config.get("disabled")
+    config = _part(found, "hooksConfig") if agent == "gemini-cli" else {}
     return [
         text
         for text, holds in (
@@ -150,7 +151,7 @@ def switched_off(agent: str, found: dict[str, Any]) -> list[str]:
             ("`hooksConfig.enabled` is false: no hook runs.", config.get("enabled") is False),
             (
                 "`hooksConfig.disabled` names our hooks: they do not run.",
-                isinstance(disabled, list) and HANDLER_NAME in disabled,
+                HANDLER_NAME in _names(config.get("disabled")),
             ),
         )
         if holds
@@ -159,9 +160,9 @@ def switched_off(agent: str, found: dict[str, Any]) -> list[str]:
 
 def _reasons(agent: str, scope: str, folder: Path, found: dict[str, Any]) -> list[str]:
     """Why hooks that are in place would still not run, as far as it can be seen from outside."""
-    reasons = switched_off(agent, found)
-    if agent == "claude-code":
-        reasons += _off_elsewhere(folder)
+    reasons = _off_anywhere(folder) if agent == "claude-code" else switched_off(agent, found)
+    if agent == "gemini-cli" and scope == "project":
+        reasons += switched_off(agent, loosely(files.settings_file(agent, "user")))
     if agent == "codex" and (why := codex_trusted(scope, folder)):
         reasons.append(why)
     trusts = {"gemini-cli": _gemini_trusts, "copilot-cli": _copilot_trusts}.get(agent)
@@ -174,9 +175,7 @@ def _reasons(agent: str, scope: str, folder: Path, found: dict[str, Any]) -> lis
 def _gemini_trusts(folder: Path) -> bool:
     """Whether the project's settings count: it or a folder above is trusted, or trust is not asked for."""
     home = files.agent_home("gemini-cli")
-    security = loosely(home / "settings.json").get("security")
-    asked = security.get("folderTrust") if isinstance(security, dict) else None
-    if isinstance(asked, dict) and asked.get("enabled") is False:
+    if _part(_part(loosely(home / "settings.json"), "security"), "folderTrust").get("enabled") is False:
         return True
     trusted = set()
     for name, level in loosely(home / "trustedFolders.json").items():
@@ -199,19 +198,18 @@ def _upwards(folder: Path) -> list[Path]:
     return [each for path in (folder, folder.resolve()) for each in (path, *path.parents)]
 
 
-def _off_elsewhere(folder: Path) -> list[str]:
-    """Other files of Claude Code that switch all hooks off, or ours."""
-    reasons = []
-    others = (
+def _off_anywhere(folder: Path) -> list[str]:
+    """Any file of Claude Code that switches all hooks off, or ours."""
+    own = (
         files.settings_file("claude-code", "user"),
         folder / ".claude" / "settings.json",
         folder / ".claude" / "settings.local.json",
     )
-    for path in (*others, MANAGED):
+    reasons = []
+    for path in dict.fromkeys((*own, *MANAGED)):
         value = loosely(path)
-        if value.get("disableAllHooks") is True:
-            reasons.append(f"{path}: `disableAllHooks` is true: no hook runs.")
-        if path == MANAGED and value.get("allowManagedHooksOnly") is True:
+        reasons += [f"{path}: {why}" for why in switched_off("claude-code", value)]
+        if path in MANAGED and value.get("allowManagedHooksOnly") is True:
             reasons.append(f"{path}: `allowManagedHooksOnly` is true: only hooks of that file run.")
     return reasons
 
@@ -266,16 +264,20 @@ def _belongs(agent: str, file: Path, installed: bool | None, command: CommandFor
 
 def codex_trusted(scope: str, folder: Path | None = None) -> str:
     """Why Codex would skip our hooks; nothing when a person has trusted them all."""
+    folder = Path(folder or Path.cwd()).absolute()
     path = files.settings_file("codex", scope, folder)
-    config = _codex_config()
-    if config.get("features", {}).get("hooks") is False:
-        return "`features.hooks` is false in Codex's config.toml: no hook runs."
-    if scope == "project" and not _codex_project(config, Path(folder or Path.cwd())):
+    own = files.agent_home("codex") / "config.toml"
+    config = _toml(own)
+    # The switch in a project's own file turns the user's hooks off there too.
+    for file in (own, folder / ".codex" / "config.toml"):
+        if _part(_toml(file), "features").get("hooks") is False:
+            return f"{file}: `features.hooks` is false: no hook runs."
+    if scope == "project" and not _codex_project(config, folder):
         return "Codex does not trust this folder yet: open it in Codex once and trust it."
-    state = config.get("hooks", {}).get("state", {})
+    state = _part(_part(config, "hooks"), "state")
     for event, keys in _codex_handlers(path).items():
         for key, trusted in keys:
-            known = state.get(key, {}) if isinstance(state, dict) else {}
+            known = _part(state, key)
             if known.get("enabled") is False:
                 return f"Our {event} hook is switched off in Codex: run `/hooks` in Codex."
             if known.get("trusted_hash") != trusted:
@@ -283,18 +285,21 @@ def codex_trusted(scope: str, folder: Path | None = None) -> str:
     return ""
 
 
-def _codex_config() -> dict[str, Any]:
+def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads((files.agent_home("codex") / "config.toml").read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
 
 
+def _part(table: dict[str, Any], name: str) -> dict[str, Any]:
+    value = table.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def _codex_project(config: dict[str, Any], folder: Path) -> bool:
-    projects = config.get("projects", {})
-    return any(
-        projects.get(str(each), {}).get("trust_level") == "trusted" for each in _upwards(folder.absolute())
-    )
+    projects = _part(config, "projects")
+    return any(_part(projects, str(each)).get("trust_level") == "trusted" for each in _upwards(folder))
 
 
 def _codex_handlers(path: Path) -> dict[str, list[tuple[str, str]]]:

@@ -419,22 +419,15 @@ def test_what_listens_is_no_socket(client, door):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_another_users_server_is_not_believed(client, door):
     """INVARIANT: the peer has to be the same user."""
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(door.socket))
-    child = os.fork()
-    if child == 0:
-        os.setuid(65534)
-        listener.listen(1)
-        listener.accept()[0].sendall(ALLOW)
-        time.sleep(5)
-        os._exit(0)
-    time.sleep(0.2)
-    try:
+    code = (
+        "import os, socket, sys, time; listener = socket.socket(socket.AF_UNIX); listener.bind(sys.argv[1])\n"
+        "os.setuid(65534); listener.listen(1); print(flush=True); listener.accept(); time.sleep(5)"
+    )
+    words = [sys.executable, "-c", code, str(door.socket)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as stranger:
+        stranger.stdout.readline()
         assert "another user" in refused(door.run(client))
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        listener.close()
+        stranger.kill()
 
 
 # What is kept for later
@@ -455,6 +448,22 @@ def test_what_cannot_be_told_is_kept_as_it_would_have_been_sent(client, door, se
     assert before - 1 < int(seconds) + int(nanoseconds) / 1e9 < time.time()
     assert len(nanoseconds) == 9
     assert pid.isdigit()
+
+
+def test_what_was_answered_is_not_kept(client, door, serve):
+    serve(ALLOW)
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        door.words(client, "tell"),
+        input=b"{}",
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=30,
+    )
+    os.close(writer)
+    assert (result.returncode, result.stderr, door.spooled()) == (0, b"", [])
 
 
 def test_without_a_spool_folder_it_still_steps_aside(client, door, serve):

@@ -1,0 +1,74 @@
+"""A person sits before the agent: its own dialog carries our question, and any terminal may answer it too."""
+
+import pytest
+
+from e2e.clients.claude import bash
+from e2e.clients.processes import until
+
+pytest.importorskip("pyte", reason="reading the agent's screen needs pyte")
+pytestmark = pytest.mark.e2e
+
+MADE = "touch made"
+DIALOG = "Do you want to proceed?"
+
+
+@pytest.fixture
+def made(house):
+    return house.project / "made"
+
+
+def test_the_dialog_shows_our_reason_and_its_yes_is_recorded(claude, house, made):
+    with claude.sit(bash(MADE)) as screen:
+        shown = screen.shows(DIALOG, "Checkrein asks")
+        assert "medium risk" in shown and MADE in shown
+        assert not made.exists()
+        screen.type("1")
+        until(made.exists)
+        until(lambda: house.entries()[0]["completed_at"])
+    (found,) = house.entries()
+    assert (found["verdict"], found["answer"], found["channel"]) == ("ask", "approved", "agent")
+    assert found["result"] == "success"
+    assert house.verifies()
+
+
+def test_a_no_in_the_dialog_is_recorded_and_nothing_runs(claude, house, made):
+    with claude.sit(bash(MADE)) as screen:
+        screen.shows(DIALOG)
+        screen.type("\x1b")
+        until(lambda: house.json("inbox") == [])
+        screen.no_longer_shows(DIALOG)
+    (found,) = house.entries()
+    assert (found["answer"], found["result"]) == ("cancelled", "denied")
+    assert not made.exists()
+
+
+def test_a_yes_from_outside_closes_the_dialog_and_runs_the_call(claude, house, made):
+    with claude.sit(bash(MADE)) as screen:
+        screen.shows(DIALOG)
+        house.checkrein("approve", house.question()["id"])
+        until(made.exists)
+        screen.no_longer_shows(DIALOG)
+        until(lambda: house.entries()[0]["completed_at"])
+    (found,) = house.entries()
+    assert (found["answer"], found["channel"], found["result"]) == ("approved", "terminal", "success")
+
+
+def test_a_no_from_outside_closes_the_dialog_and_reaches_the_model(claude, house, made):
+    with claude.sit(bash(MADE)) as screen:
+        screen.shows(DIALOG)
+        house.checkrein("deny", house.question()["id"], "--message", "not on a Friday")
+        screen.no_longer_shows(DIALOG)
+        told = until(screen.told)
+    assert "not on a Friday" in told[0]
+    assert not made.exists()
+    (found,) = house.entries()
+    assert (found["answer"], found["channel"]) == ("denied", "terminal")
+
+
+def test_the_status_line_shows_phase_and_trust(claude, house):
+    with claude.sit(bash("ls")) as screen:
+        screen.shows("checkrein building", "file_read 0.3")
+        screen.type("/auditing")
+        screen.shows("/auditing")
+        screen.type("\r")
+        screen.shows("checkrein auditing")

@@ -1,16 +1,22 @@
+import gc
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import checkrein
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.settings.sources import state_dir
 from checkrein.store import records
-from checkrein.store.sqlite import FILE, SqliteStore, migrations
+from checkrein.store.phases import clear_phase, set_phase
+from checkrein.store.sqlite import FILE, SqliteStore, _table, migrations
 
 
 def test_the_folder_and_files_are_the_owner_s_alone():
@@ -147,4 +153,87 @@ def test_closing_twice_and_waiting_writers_are_harmless():
     slow = store.submit(lambda tx: time.sleep(0.05))
     store.close()
     assert slow.done()
+    store.close()
+
+
+def test_every_write_to_a_table_is_counted_and_a_failed_one_is_not():
+    store = SqliteStore.open(state_dir())
+    before = store.writes_to("phase")
+    store.write(lambda tx: set_phase(tx, "building", 1.0))
+    assert store.writes_to("phase") == before + 1
+    store.write(clear_phase)
+    store.write(lambda tx: tx.execute_many("UPDATE phase SET name = ? WHERE name = ?", [("a", "b")]))
+    assert store.writes_to("phase") == before + 3
+    assert store.writes_to("session") == 0
+
+    def fails(tx):
+        set_phase(tx, "planning", 1.0)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        store.write(fails)
+    assert store.writes_to("phase") == before + 3
+    store.close()
+
+
+def test_the_count_moves_with_the_commit_before_anyone_hears_of_it():
+    store = SqliteStore.open(state_dir())
+    seen = []
+
+    def work(tx):
+        set_phase(tx, "building", 1.0)
+        # A transaction sees its own writes, so nobody may cache what it says.
+        seen.append(tx.writes_to("phase"))
+        tx.after(lambda: seen.append(store.writes_to("phase")))
+
+    store.write(work)
+    assert seen == [None, 1]
+    store.close()
+
+
+def test_a_reader_beside_the_writer_cannot_tell_so_it_never_caches():
+    writer = SqliteStore.open(state_dir())
+    reader = SqliteStore.open(state_dir(), read_only=True)
+    writer.write(lambda tx: set_phase(tx, "building", 1.0))
+    assert reader.writes_to("phase") is None
+    reader.close()
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("INSERT INTO rule (id) VALUES (?)", "rule"),
+        ("insert into rule (id) select id from other", "rule"),
+        ("UPDATE rule SET x = 1", "rule"),
+        ("DELETE FROM\n rule WHERE id IN (SELECT id FROM other)", "rule"),
+        ("INSERT INTO phase (a) VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2", "phase"),
+    ],
+)
+def test_the_table_a_statement_writes_to_is_found(sql, table):
+    assert _table(sql) == table
+
+
+def test_every_statement_of_ours_names_a_table_that_exists():
+    """A write that is not recognised would leave a cache standing."""
+    store = SqliteStore.open(state_dir())
+    tables = {row[0] for row in store.query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    store.close()
+    found = []
+    for path in Path(checkrein.__file__).parent.rglob("*.py"):
+        found += re.findall(r'"((?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b[^"]*)"', path.read_text("utf-8"))
+    assert len(found) > 10
+    assert {_table(sql) for sql in found} <= tables
+
+
+def test_threads_that_come_and_go_leave_no_file_open():
+    store = SqliteStore.open(state_dir())
+    store.query("SELECT 1 FROM rule")
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(20):
+        thread = threading.Thread(target=lambda: store.query("SELECT 1 FROM rule"))
+        thread.start()
+        thread.join()
+    gc.collect()
+    assert len(os.listdir("/dev/fd")) <= before + 4
     store.close()

@@ -9,6 +9,7 @@ import re
 import sqlite3
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -78,6 +79,16 @@ class _Group:
         return self._connection.execute(sql, parameters).fetchall()
 
 
+class _Reading:
+    """One thread's read connection; it ends with its thread: threads that come and go leave no file open."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 class SqliteStore:
     """A store in one folder. Open it with `SqliteStore.open`; `read_only` needs no lock and cannot write."""
 
@@ -85,7 +96,8 @@ class SqliteStore:
         self.folder, self.path = folder, folder / FILE
         self._lock = lock
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: weakref.WeakSet[_Reading] = weakref.WeakSet()
+        self._opening = threading.Lock()
         self._queue: deque[_Work[Any]] = deque()
         self._wake, self._ending = threading.Event(), False
         self._closing = threading.Lock()
@@ -169,8 +181,9 @@ class SqliteStore:
                     writer.execute("ROLLBACK")
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             writer.close()
-        for reader in self._readers:
-            reader.close()
+        with self._opening:
+            for reading in self._readers:
+                reading.connection.close()
         self._release()
 
     def _release(self) -> None:
@@ -180,15 +193,16 @@ class SqliteStore:
 
     def _reader(self) -> sqlite3.Connection:
         """This thread's own read connection: it sees what is committed and can change nothing."""
-        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
-        if reader is None:
+        reading: _Reading | None = getattr(self._local, "reading", None)
+        if reading is None:
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
-            reader = sqlite3.connect(
-                uri, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
+            reading = _Reading(
+                sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0)
             )
-            self._local.reader = reader
-            self._readers.append(reader)
-        return reader
+            self._local.reading = reading
+            with self._opening:
+                self._readers.add(reading)
+        return reading.connection
 
     def _check_open(self) -> None:
         if self._thread is None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from checkrein.runtime import log_file
 
 LARGEST = 1 << 20
+# Without waiting: what lies at the path may be no file but a pipe nobody reads.
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Journal:
@@ -20,14 +22,15 @@ class Journal:
         self._show, self._path = show, path or log_file()
 
     def say(self, text: str) -> None:
-        self._show(text)
+        # A terminal that was closed, or a full disk, costs the line and not the server.
+        with contextlib.suppress(OSError, ValueError):
+            self._show(text)
         line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {' '.join(text.split())}\n"
-        # A full disk costs the line, not the server.
         with contextlib.suppress(OSError):
             self._turn_over()
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            handle = os.open(self._path, _APPEND, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(line.encode())
+                file.write(line.encode("utf-8", "replace"))
 
     def _turn_over(self) -> None:
         """One older file is kept."""

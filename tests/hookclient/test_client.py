@@ -270,6 +270,7 @@ def test_an_answer_nobody_reads_does_not_hang(client, door, serve):
         stderr=subprocess.PIPE,
     ) as process:
         assert process.wait(5) == 2
+        assert b"did not take" in process.stderr.read()
 
 
 # Failing

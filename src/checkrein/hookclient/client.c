@@ -116,9 +116,9 @@ static void refuse(const char *why, const char *detail)
         JOIN(answer, agent->before, reason, agent->between, reason, agent->after);
     else if (agent)
         JOIN(answer, agent->before, reason, agent->after);
-    put(STDOUT_FILENO, answer, strlen(answer));
-    put(STDERR_FILENO, reason, strlen(reason));
+    put(STDERR_FILENO, reason, strlen(reason)); /* first: some agents ignore exit code 2 without it */
     put(STDERR_FILENO, "\n", 1);
+    put(STDOUT_FILENO, answer, strlen(answer));
 }
 
 static const char *digits(char *end, int64_t number, int width)
@@ -159,8 +159,8 @@ static void leave(int signal_number)
 static void fail(const char *why, const char *detail)
 {
     static const char not_running[] = "checkrein: not running\n";
-    on_alarm(leave); /* failing does not wait either */
-    setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_sec = 1}, NULL);
+    on_alarm(leave); /* failing does not wait for ever either; a busy disk gets a little longer */
+    setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_sec = mode == TELL ? 5 : 1}, NULL);
     if (mode == GATE)
         refuse(why, detail);
     else if (mode == TELL && request)

@@ -162,7 +162,8 @@ class Hook:
         # INVARIANT: whatever is unexpected ends here: a gate refuses, the other modes step aside.
         code = 2 if self.mode == "gate" else 0
         _signal.signal(_signal.SIGALRM, lambda _number, _frame: posix._exit(code))
-        _signal.setitimer(_signal.ITIMER_REAL, 1.0)  # failing does not wait either
+        # Failing does not wait for ever either; a busy disk gets a little longer.
+        _signal.setitimer(_signal.ITIMER_REAL, 5.0 if self.mode == "tell" else 1.0)
         if self.mode == "gate":
             self.refuse(why, detail)
         elif self.mode == "tell" and self.request:
@@ -176,8 +177,8 @@ class Hook:
         shown = "".join(chr(c) if 32 <= c <= 126 and c not in b'"\\' else "?" for c in detail[:1000])
         reason = f"Checkrein could not judge this call, so it is refused: {why}{shown}. "
         reason += "Ask the user to run `checkrein doctor`."
+        put(2, reason.encode() + b"\n")  # first: some agents ignore exit code 2 without it
         put(1, AGENTS.get(self.agent, "").replace("%s", reason).encode())
-        put(2, reason.encode() + b"\n")
 
     def save_for_later(self) -> None:
         seconds, nanoseconds = divmod(self.began, 1_000_000_000)

@@ -16,7 +16,7 @@ import msgspec
 
 from checkrein import earning
 from checkrein.approval.broker import Broker
-from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict
+from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, reason_lines
 from checkrein.classify import classify
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
@@ -217,7 +217,7 @@ class Pipeline:
         verdict = self.judge(call, phase=phase, approved=True).verdict
         if verdict.word != "deny":
             return ""
-        why = verdict.reasons[0].text
+        why = " ".join(reason_lines(verdict.reasons[:1]))
         if edited is not None:
             raise InputError(f"The edited call would be refused: {why}")
         return f"The policy of this moment refuses it: {why}"

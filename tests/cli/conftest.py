@@ -12,8 +12,10 @@ from click.testing import CliRunner
 
 from checkrein import knocking
 from checkrein.cli import checkrein
+from checkrein.cli.opening import reading
 from checkrein.hookclient import client_command
 from checkrein.runtime import door_file
+from checkrein.store.questions import waiting
 
 AGENT_VARIABLES = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "CURSOR")
 WAIT = 15.0
@@ -34,7 +36,7 @@ store.close()
 
 
 class Run:
-    """Calls a command; remembers what it printed."""
+    """Calls a command, in this process or (what starts others) in one of its own."""
 
     def __init__(self):
         self.runner = CliRunner()
@@ -49,8 +51,19 @@ class Run:
         assert done.exit_code == code, f"{words} exited {done.exit_code}:\n{done.output}\n{done.exception!r}"
         return json.loads(done.stdout)
 
+    def apart(self, *words, code=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "checkrein", *words],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == code, f"{words} exited {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
-def until(found, seconds=WAIT):
+
+def wait_until(found, seconds=WAIT):
     """What `found` returns once it is something; the test fails when that takes too long."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -64,11 +77,17 @@ def until(found, seconds=WAIT):
 class Started:
     """Processes of a test, each ended by its own number when the test is over."""
 
-    def __init__(self):
-        self.all = []
+    def __init__(self, folder):
+        self.folder, self.all = folder, []
 
-    def __call__(self, *words, **options):
-        made = subprocess.Popen([sys.executable, "-m", "checkrein", *words], text=True, **options)
+    def __call__(self, *words, stdin=subprocess.DEVNULL):
+        """Our command in the background; `said()` is what it printed so far."""
+        path = self.folder / f"said-{len(self.all)}"
+        with path.open("w") as out:
+            made = subprocess.Popen(
+                [sys.executable, "-m", "checkrein", *words], stdin=stdin, stdout=out, stderr=subprocess.STDOUT
+            )
+        made.said = path.read_text
         self.all.append(made)
         return made
 
@@ -78,9 +97,6 @@ class Started:
                 each.terminate()
         for each in self.all:
             each.wait(WAIT)
-            for stream in (each.stdin, each.stdout, each.stderr):
-                if stream is not None:
-                    stream.close()
 
 
 class Agent:
@@ -123,6 +139,27 @@ class Agent:
             [script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
+    def asks(self, command, call_id="toolu_1"):
+        """The same, once its question waits."""
+        before = {each.entry for each in self._waiting()}
+        calling = self.call(command, call_id)
+        (new,) = wait_until(lambda: [each for each in self._waiting() if each.entry not in before])
+        return calling, new.entry
+
+    def _waiting(self):
+        with reading() as reader:
+            return waiting(reader)
+
+    def judged(self, command, call_id="toolu_1"):
+        """A call's verdict and its reason, in the agent's own words."""
+        return self.told(self.call(command, call_id))
+
+    @staticmethod
+    def told(calling):
+        out, _ = calling.communicate(timeout=60)
+        found = json.loads(out)["hookSpecificOutput"]
+        return found["permissionDecision"], found["permissionDecisionReason"]
+
 
 @pytest.fixture(autouse=True)
 def no_agent(monkeypatch):
@@ -133,23 +170,28 @@ def no_agent(monkeypatch):
 
 
 @pytest.fixture
+def until():
+    return wait_until
+
+
+@pytest.fixture
 def run(project, monkeypatch):
     monkeypatch.chdir(project)
     return Run()
 
 
 @pytest.fixture
-def started():
-    made = Started()
+def started(home, run):
+    made = Started(home)
     yield made
     made.end()
 
 
 @pytest.fixture
-def server(project, started):
+def server(started):
     """A real server in the test's own home."""
-    made = started("serve", cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(knocking.is_running)
+    made = started("serve")
+    wait_until(knocking.is_running)
     return made
 
 

@@ -72,9 +72,16 @@ def probe(agent: str, line: str, cwd: str) -> str:
     reason = done.stderr.decode("utf-8", "replace").strip()
     if done.returncode != _REFUSED:
         return f"the hook let a call through that must be refused (exit {done.returncode}) {reason}".strip()
-    if done.stdout != replies.deny(read(agent, told), reason).stdout:
+    if _value(done.stdout) != _value(replies.deny(read(agent, told), reason).stdout):
         return f"the refusal is not in {dialect(agent).title}'s own words: {done.stdout[:200]!r}"
     return _unrecorded(reason)
+
+
+def _value(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return text
 
 
 def _unrecorded(reason: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from checkrein.cli.opening import Nothing, reading
 from checkrein.cli.terminal import COLOUR, dim, plain, say, shortened, word
+from checkrein.errors import StoreSchemaError
 from checkrein.ledger.entries import Entry, body_of_row, fold, moment
 from checkrein.store import Reader, Row, records
 
@@ -28,8 +29,7 @@ _ADDED = {
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line for each.")
 def watch(as_json: bool) -> None:
     """Show verdicts, answers and outcomes as they happen, until Ctrl-C. Changes nothing, asks nobody."""
-    if not as_json:
-        click.echo(dim("Watching; Ctrl-C ends it."), err=True)
+    click.echo(dim("Watching; Ctrl-C ends it."), err=True)
     try:
         for event in happening():
             say(msgspec.json.encode(event).decode() if as_json else line(event))
@@ -39,14 +39,17 @@ def watch(as_json: bool) -> None:
 
 def happening() -> Iterator[dict[str, Any]]:
     """Everything from now on; a store that does not exist yet is waited for."""
-    seq: int | None = None
+    waited = False
     while True:
-        with reading() as reader:
-            if isinstance(reader, Nothing):
-                seq = 0
-            else:
-                seq = _newest(reader) if seq is None else seq
-                yield from _followed(reader, seq)
+        try:
+            with reading() as reader:
+                if not isinstance(reader, Nothing):
+                    yield from _followed(reader, 0 if waited else _newest(reader))
+        except StoreSchemaError:
+            # One that is being made right now has no tables for a moment.
+            if not waited:
+                raise
+        waited = True
         time.sleep(POLL_SECONDS)
 
 

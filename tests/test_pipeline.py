@@ -2,6 +2,7 @@ import threading
 
 import pytest
 
+from checkrein import memory
 from checkrein import pipeline as pipeline_module
 from checkrein.call import canonical, tool_call
 from checkrein.errors import InputError, NotFoundError
@@ -60,12 +61,12 @@ def test_a_full_disk_denies_with_a_clear_word_and_heals(pipeline):
     assert pipeline.decide(big).verdict.word == "allow"
 
 
-@pytest.mark.parametrize("stage", ["classify", "decide"])
-def test_a_stage_that_breaks_is_a_refusal(pipeline, monkeypatch, stage):
+@pytest.mark.parametrize(("module", "stage"), [(memory, "classify"), (pipeline_module, "decide")])
+def test_a_stage_that_breaks_is_a_refusal(pipeline, monkeypatch, module, stage):
     def broken(*_args, **_more):
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(pipeline_module, stage, broken)
+    monkeypatch.setattr(module, stage, broken)
     verdict = pipeline.decide(bash("ls")).verdict
     assert (verdict.word, verdict.decision) == ("deny", "blocked")
     assert "boom" in verdict.reasons[0].text

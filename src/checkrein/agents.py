@@ -26,6 +26,8 @@ from checkrein.store.agents import (
 )
 
 _KEPT = 2_048
+# How often we look again at ancestors of which one ended while we looked.
+_LOOKS = 3
 # Whoever adopts a process whose parent has gone.
 _ADOPTERS = frozenset({"systemd", "init", "launchd", "tini", "dumb-init", "catatonit"})
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno"})
@@ -58,22 +60,27 @@ class Agents:
     def __init__(self, store: Store, ledger: Ledger, clock: Callable[[], float]) -> None:
         self._store, self._ledger, self._clock = store, ledger, clock
         self._known: dict[tuple[str, str], Session] = {}
+        self._spoken: dict[tuple[int, str], Session] = {}
         self._lock = threading.Lock()
 
     def known(self, agent: str, session: str) -> Session | None:
-        """A session met before, also by an earlier server."""
+        """A session met before, also by an earlier server; None where nobody speaks for it any more."""
         found = self._known.get((agent, session))
         if found is None:
             found = get_session(self._store, agent, session)
-            if found is not None:
-                self._keep(found)
+            if found is None or not peers.is_alive(found.process, found.process_started):
+                return None
+            self._keep(found)
         return found
 
     def meet(
         self, agent: str, session: str, project: str, peer: Peer, marks: Marks, facts: dict[str, str]
     ) -> Session:
         """Note a session and the process that speaks for it; the project stays what it first was."""
-        earlier = self.known(agent, session)
+        earlier = get_session(self._store, agent, session)
+        if earlier is not None and not peer.pid:
+            # A report that comes late has no process any more, and says nothing about the one of today.
+            return earlier
         speaker = agent_process(peer.pid, marks, facts)
         met = Session(
             agent=agent,
@@ -85,12 +92,13 @@ class Agents:
             attended=is_attended(speaker, marks, facts),
         )
         self._store.write(lambda tx: put_session(tx, met))
-        self._keep(met)
+        if peer.pid:
+            self._keep(met)
         return met
 
     def not_a_person(self, peer: Peer) -> str:
         """Why the request cannot be a person's, or nothing."""
-        line = peers.lineage(peer.pid)
+        line = _lineage(peer.pid)
         if not line:
             return "its process has gone already"
         spoken = self._speakers()
@@ -98,13 +106,21 @@ class Agents:
             # INVARIANT: what descends from a gated agent is the agent.
             if any((each.pid, each.started) == (process.pid, process.started) for each in line):
                 return f"it comes from inside the {session.agent} session {session.id}"
+        # INVARIANT: ancestors nobody can follow to the end are no person's.
+        if not peers.is_whole(line):
+            return "the processes it comes from cannot be followed to the first one"
         return _detached(line, [process for _, process in spoken])
 
     def begun_by_another(self, session: Session) -> str:
         """Why the session speaks for no person: another gated agent started it. Nothing when none did."""
-        above = peers.lineage(session.process)[1:] if session.process else []
+        line = _lineage(session.process) if session.process else []
+        if line and not peers.is_whole(line):
+            return "the processes this session was started from cannot be followed to the first one"
+        above = line[1:]
         for other, process in self._speakers():
-            if any((each.pid, each.started) == (process.pid, process.started) for each in above):
+            if (other.agent, other.id) != (session.agent, session.id) and any(
+                (each.pid, each.started) == (process.pid, process.started) for each in above
+            ):
                 return f"this session was started from inside the {other.agent} session {other.id}"
         return ""
 
@@ -117,36 +133,62 @@ class Agents:
         self._store.write(note, durable=True)
 
     def _speakers(self) -> list[tuple[Session, Process]]:
-        """Every session whose process still lives; the numbers of dead ones are forgotten."""
-        living, gone = [], []
-        for session in speaking(self._store):
-            found = peers.process(session.process)
-            if found is not None and found.started == session.process_started:
-                living.append((session, found))
-            else:
-                gone.append(session)
-        if gone:
-            self._store.write(lambda tx: forget_processes(tx, gone))
-        return living
+        """Every process that spoke for a session and still lives; the numbers of dead ones are forgotten.
+
+        INVARIANT: a later word about a session, whoever says it, makes no living agent a person.
+        """
+        stored = speaking(self._store)
+        claims = [*stored, *self._spoken.copy().values()]
+        looked_at = {pid: peers.process(pid) for pid in {each.process for each in claims}}
+        living: dict[tuple[int, str], tuple[Session, Process]] = {}
+        for each in claims:
+            found = looked_at[each.process]
+            if found is not None and found.started == each.process_started:
+                living.setdefault((found.pid, found.started), (each, found))
+        self._forget([each for each in claims if (each.process, each.process_started) not in living])
+        return list(living.values())
+
+    def _forget(self, gone: list[Session]) -> None:
+        """These processes have ended; whoever speaks for their sessions next is looked for again."""
+        if not gone:
+            return
+        with self._lock:
+            for each in gone:
+                self._spoken.pop((each.process, each.process_started), None)
+                known = self._known.get((each.agent, each.id))
+                if known is not None and known.process == each.process:
+                    del self._known[each.agent, each.id]
+        self._store.write(lambda tx: forget_processes(tx, gone))
 
     def _keep(self, session: Session) -> None:
         with self._lock:
             while len(self._known) >= _KEPT:
                 self._known.pop(next(iter(self._known)))
             self._known[session.agent, session.id] = session
+            if session.process:
+                self._spoken[session.process, session.process_started] = session
+
+
+def _lineage(pid: int) -> list[Process]:
+    """The process and its ancestors; looked at again when one of them ended in the meantime."""
+    line = peers.lineage(pid)
+    for _ in range(_LOOKS):
+        if not line or peers.is_whole(line):
+            break
+        line = peers.lineage(pid)
+    return line
 
 
 def agent_process(pid: int, marks: Marks, facts: dict[str, str]) -> Process | None:
     """The agent among the ancestors of its hook: the nearest that bears its marks."""
-    line = peers.lineage(pid)[1:]
+    line = [each for each in peers.lineage(pid)[1:] if each.pid > 1 and each.name not in _ADOPTERS]
+    marked = [each for each in line if each.name in marks.names or _runs_script(each, marks.scripts)]
     said = facts.get(marks.process_fact, "")
-    for each in line:
+    # INVARIANT: a variable never names a process above the agent's own; the person would count as the agent.
+    for each in marked or line:
         if said == str(each.pid):
             return each
-    for each in line:
-        if each.name in marks.names or _runs_script(each, marks.scripts):
-            return each
-    return None
+    return marked[0] if marked else None
 
 
 def _runs_script(process: Process, scripts: tuple[str, ...]) -> bool:
@@ -163,19 +205,24 @@ def is_attended(speaker: Process | None, marks: Marks, facts: dict[str, str]) ->
         return facts[marks.attended_fact] not in ("", "0", "false")
     if speaker is None or not peers.has_terminal(speaker.pid):
         return False
-    return not any(word in marks.headless for word in peers.words_of(speaker.pid)[1:])
+    words = peers.words_of(speaker.pid)[1:]
+    return not any(word.partition("=")[0] in marks.headless for word in words)
 
 
 def _detached(line: list[Process], speakers: list[Process]) -> str:
-    """A process cut loose from its parents since an agent began, still carrying that agent's variables."""
-    if line[0].terminal or not speakers:
+    """A process cut loose from its parents since an agent began, still carrying that agent's variables.
+
+    A terminal says nothing: whoever can start a process can give it one.
+    """
+    if not speakers:
         return ""
     oldest = min(_age(each) for each in speakers)
     for number, each in enumerate(line):
         above = line[number + 1] if number + 1 < len(line) else None
         adopted = each.parent <= 1 or (above is not None and above.name in _ADOPTERS)
         if adopted and each.pid != 1 and _age(each) >= oldest:
-            marked = _VARIABLES & peers.environment_names(line[0].pid)
+            below = (peers.environment_names(one.pid) for one in line[: number + 1])
+            marked = _VARIABLES.intersection(set[str]().union(*below))
             return f"it was cut loose from an agent ({', '.join(sorted(marked))} is set)" if marked else ""
     return ""
 

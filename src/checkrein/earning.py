@@ -28,6 +28,27 @@ class Book(msgspec.Struct, frozen=True):
         )
 
 
+class Books:
+    """Books read from a store, read again after trust was written."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: tuple[int | None, dict[tuple[Any, ...], Book]] = (None, {})
+
+    def of(self, project: str, settings: Settings, domains: tuple[str, ...]) -> Book:
+        writes = self._reader.writes_to("trust")
+        if writes is None or writes != self._known[0] or len(self._known[1]) > _BOOKS_KEPT:
+            self._known = writes, {}
+        known = self._known[1]
+        key = (project, settings.trust, domains)
+        if key not in known:
+            known[key] = book(self._reader, project, settings, domains)
+        return known[key]
+
+
+_BOOKS_KEPT = 256
+
+
 def model_for(settings: Settings) -> TrustModel:
     return SeedTrust(settings.trust)
 

@@ -17,7 +17,6 @@ import msgspec
 from checkrein import earning
 from checkrein.approval.broker import Broker
 from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, reason_lines
-from checkrein.classify import classify
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
 from checkrein.ledger.checkpoints import Signer
@@ -25,6 +24,7 @@ from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.ledger.terms import terms_of
+from checkrein.memory import Memory
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.sessions import Sessions
@@ -70,7 +70,8 @@ class Pipeline:
     ) -> None:
         self.store, self.clock = store, clock
         self.policies, self.sessions = Policies(store, overrides), Sessions(store)
-        self.broker = Broker(store)
+        self.broker, self.memory = Broker(store), Memory()
+        self.books = earning.Books(store)
         self._phases: tuple[int | None, dict[tuple[str, str], str | None]] = (None, {})
         self.ledger = Ledger(store, Signer(state), clock)
         self.mirror = mirror.Mirror(
@@ -123,9 +124,8 @@ class Pipeline:
         force = self.policies.of(call.project, call.door, phase)
         if not call.history:
             call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
-        own = force.own_folders(call.project)
-        risk = classify(call, tables=force.tables, resolve=os.path.realpath, own=own)
-        book = earning.book(self.store, call.project, force.settings, risk.domains)
+        risk = self.memory.risk(call, force.tables, force.own_folders(call.project))
+        book = self.books.of(call.project, force.settings, risk.domains)
         now = self.clock()
         scores = book.scores(earning.model_for(force.settings), now)
 

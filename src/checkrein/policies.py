@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from checkrein.classify import Tables
 from checkrein.errors import ConfigError
+from checkrein.hookclient import client_path
 from checkrein.ledger.mirror import folder_for
 from checkrein.ledger.redact import Masking, Redactor
 from checkrein.policy import Policy
 from checkrein.policy.load import compile_policy
 from checkrein.policy.rules import Rule, rule
+from checkrein.runtime import socket_path
 from checkrein.settings import MaskingSettings, Settings
-from checkrein.settings.sources import PROJECT_FILE, Loaded, load, user_file
+from checkrein.settings.sources import PROJECT_FILE, Loaded, config_dir, load, state_dir, user_file
 from checkrein.store import Reader
 from checkrein.store.changes import change_numbers
 from checkrein.store.policies import is_accepted
@@ -41,7 +45,20 @@ class InForce(msgspec.Struct, frozen=True):
     def own_folders(self, project: str) -> tuple[str, ...]:
         """Folders that are ours wherever they lie: a project's audit lines are no file of the agent's."""
         log_dir = self.settings.audit.log_dir
-        return (str(folder_for(project, log_dir, Path())),) if log_dir else ()
+        ours = own_places()
+        return (*ours, str(folder_for(project, log_dir, Path()))) if log_dir else ours
+
+
+@cache
+def own_places() -> tuple[str, ...]:
+    """What runs us and what we keep, wherever this installation put it: both as named and as resolved."""
+    client = client_path()
+    package = Path(__file__).parent
+    places = [state_dir(), config_dir(), socket_path().parent, package, *([client] if client else ())]
+    # The folders of an installation may be shared with others; only our own part of them is ours.
+    script = Path(sysconfig.get_path("scripts")) / "checkrein"
+    spelled = dict.fromkeys(str(path) for place in (*places, script) for path in (place, place.resolve()))
+    return tuple(spelled)
 
 
 class Policies:

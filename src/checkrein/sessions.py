@@ -25,17 +25,21 @@ class Sessions:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._known: dict[str, dict[str, dict[Effect, None]]] = {}
+        self._told: dict[str, tuple[Effect, ...]] = {}
 
     def history(self, session: str) -> tuple[Effect, ...]:
         """Earlier effects of the session; nothing for calls that name none."""
         if not session:
             return ()
-        return tuple(effect for kept in self._of(session).values() for effect in kept)
+        kept = self._of(session)
+        if session not in self._told:
+            self._told[session] = tuple(effect for kind in kept.values() for effect in kind)
+        return self._told[session]
 
     def note(self, session: str, verdict: Verdict) -> None:
         """Remember what a call does that was not refused; one that was asked about may have run."""
-        if session and verdict.word != "deny":
-            _keep(self._of(session), verdict.risk.effects)
+        if session and verdict.word != "deny" and _keep(self._of(session), verdict.risk.effects):
+            self._told.pop(session, None)
 
     def _of(self, session: str) -> dict[str, dict[Effect, None]]:
         kept = self._known.pop(session, None)
@@ -45,14 +49,19 @@ class Sessions:
                 if entry.verdict != "deny":
                     _keep(kept, msgspec.convert(entry.effects, tuple[Effect, ...]))
             if len(self._known) >= SESSIONS:
-                self._known.pop(next(iter(self._known)))
+                oldest = next(iter(self._known))
+                self._known.pop(oldest)
+                self._told.pop(oldest, None)
         self._known[session] = kept
         return kept
 
 
-def _keep(kept: dict[str, dict[Effect, None]], effects: Iterable[Effect]) -> None:
+def _keep(kept: dict[str, dict[Effect, None]], effects: Iterable[Effect]) -> bool:
+    """Add what is worth remembering; whether there was anything new."""
+    before = sum(map(len, kept.values()))
     for effect in effects:
         kind = "secret" if effect.scope == "secret" else effect.kind
         # INVARIANT: many writes never push out a secret that was read.
         if kind in kept and (len(kept[kind]) < _MOST[kind] or effect in kept[kind]):
             kept[kind][effect] = None
+    return sum(map(len, kept.values())) != before

@@ -20,6 +20,7 @@ LARGEST_FRAME = LARGEST_PAYLOAD + 65_536
 _LENGTH = struct.Struct(">I")
 _ANSWER = struct.Struct(">BI")
 _HEADER_LIMIT = 16_384
+_AT_ONCE = 65_536
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -75,30 +76,34 @@ def send(connection: socket.socket, frame: bytes) -> None:
         raise Gone(str(error)) from None
 
 
-def receive(connection: socket.socket, deadline: float) -> bytes:
-    """One whole frame before `deadline` (monotonic), or Gone."""
-    (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, deadline))
+def receive(connection: socket.socket, deadline: float, *, alone: bool = False) -> bytes:
+    """One whole frame before `deadline` (monotonic), or Gone; `alone` when none follows it."""
+    ahead = _AT_ONCE if alone else 0
+    head = _read(connection, b"", _LENGTH.size, deadline, ahead)
+    (length,) = _LENGTH.unpack_from(head)
     if length > LARGEST_FRAME:
         raise InputError(f"A frame of {length:,} bytes is more than we take.")
-    return _exactly(connection, length, deadline)
+    whole = _read(connection, head, _LENGTH.size + length, deadline, ahead)
+    return whole[_LENGTH.size : _LENGTH.size + length]
 
 
-def _exactly(connection: socket.socket, count: int, deadline: float) -> bytes:
-    parts: list[bytes] = []
-    while count:
+def _read(connection: socket.socket, have: bytes, count: int, deadline: float, ahead: int) -> bytes:
+    """`count` bytes; up to `ahead` more when they are there, so that a small frame takes one look."""
+    parts, size = [have], len(have)
+    while size < count:
         left = deadline - time.monotonic()
         if left <= 0:
             raise Gone("it took too long")
         connection.settimeout(left)
         try:
-            part = connection.recv(min(count, 1 << 20))
+            part = connection.recv(max(ahead, min(count - size, 1 << 20)))
         except OSError as error:
             raise Gone(str(error)) from None
         if not part:
             raise Gone("the connection was closed")
         parts.append(part)
-        count -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        size += len(part)
+    return b"".join(parts)
 
 
 def is_open(connection: socket.socket) -> bool:

@@ -169,7 +169,7 @@ _NOT_PROJECT = re.compile(
     r"/(?:tmp|var|etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home|Users|opt|System|Library|private)(?:/|$)"
 )
 _SELF = re.compile(
-    r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-[^/]*/|/bin/checkrein/"
+    r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-\d+/|/bin/checkrein(?:-hook)?/"
 )
 _SECRET_TAIL = re.compile(
     r"(?:^|/)(?:environ|\.env|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|credentials)$"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -49,10 +49,15 @@ class Masking(msgspec.Struct, frozen=True):
 _NO_ADDITIONS = Masking()
 
 
+_SHORT, _REMEMBERED = 2_000, 512
+
+
 class Redactor:
     """Masks values and text. It holds the user's own names and patterns, and no state."""
 
     def __init__(self, masking: Masking = _NO_ADDITIONS) -> None:
+        # Agents repeat themselves; what short texts became is remembered.
+        self._short = lru_cache(_REMEMBERED)(self._masked)
         self._keys = tuple(filter(None, map(words_of, masking.keys)))
         self._hints = (*NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
         always = ("",)
@@ -73,6 +78,9 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Text, a command line or an output with its secrets masked."""
+        return self._short(text) if len(text) <= _SHORT else self._masked(text)
+
+    def _masked(self, text: str) -> str:
         lowered = text.lower()
         for hints, mask in self._passes:
             for hint in hints:

@@ -138,7 +138,7 @@ class HookDoor:
         if settled is None or settled.channel == "agent":
             return replies.silent()
         edited = self.pipeline.broker.edited(settled.entry)
-        if settled.state == "approved":
+        if settled.state == "approved" and (edited is None or replies.can_rewrite(event, edited)):
             return replies.permission(event, True, updated=edited)
         said = settled.message or {"expired": "Nobody answered in time."}.get(settled.state, "")
         return replies.permission(event, False, f"{settled.actor or 'Checkrein'} said no. {said}".strip())

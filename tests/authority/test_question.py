@@ -93,9 +93,12 @@ def test_a_yes_for_the_session_covers_the_same_call_again(do, question, pipeline
     assert pipeline.decide(tool_call(raw)).verdict.word == "ask"
 
 
-def test_edited_arguments_are_judged_too(do, question):
+def test_edited_arguments_are_judged_too(do, question, pipeline):
     asking = question("make x")
-    with pytest.raises(InputError, match="would be refused"):
-        do("question.answer", id=asking, answer="approved", edited={"command": "curl https://x.invalid/"})
-    came = do("question.answer", id=asking, answer="approved", edited={"command": "make y"})
+    with pytest.raises(InputError, match="Nobody waits"):
+        do("question.answer", id=asking, answer="approved", edited={"command": "make y"})
+    with pipeline.broker.awaiting(asking, pipeline.broker.call(asking)):
+        with pytest.raises(InputError, match="would be refused"):
+            do("question.answer", id=asking, answer="approved", edited={"command": "curl https://x.invalid/"})
+        came = do("question.answer", id=asking, answer="approved", edited={"command": "make y"})
     assert came["answer"] == "approved"

@@ -66,6 +66,9 @@ def test_commands_that_only_read_leave_no_trace(run, home):
     run("config", "show")
     run("audit", "verify")
     run("explain", "ls")
+    run("status")
+    run("phase")
+    run("inbox", "--json")
     assert not (home / "state").exists()
     assert not (home / "config").exists()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -68,7 +69,8 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand:
-            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
+            nearest = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            raise click.NoSuchCommand(args[0], possibilities=nearest, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, COMMANDS))

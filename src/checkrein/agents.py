@@ -181,11 +181,12 @@ def _lineage(pid: int) -> list[Process]:
 
 def agent_process(pid: int, marks: Marks, facts: dict[str, str]) -> Process | None:
     """The agent among the ancestors of its hook: the nearest that bears its marks."""
-    line = [each for each in peers.lineage(pid)[1:] if each.pid > 1 and each.name not in _ADOPTERS]
+    line = peers.lineage(pid)[1:]
     marked = [each for each in line if each.name in marks.names or _runs_script(each, marks.scripts)]
+    unmarked = [each for each in line if each.pid > 1 and each.name not in _ADOPTERS]
     said = facts.get(marks.process_fact, "")
     # INVARIANT: a variable never names a process above the agent's own; the person would count as the agent.
-    for each in marked or line:
+    for each in marked or unmarked:
         if said == str(each.pid):
             return each
     return marked[0] if marked else None

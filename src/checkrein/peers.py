@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-_MOST_ANCESTORS = 64
+_MOST_ANCESTORS = 256
 _CREDENTIALS = struct.Struct("3i")
 # macOS: <sys/un.h> SOL_LOCAL, LOCAL_PEERPID.
 _SOL_LOCAL, _LOCAL_PEERPID = 0, 2
@@ -51,7 +52,7 @@ def process(pid: int) -> Process | None:
 
 
 def lineage(pid: int) -> list[Process]:
-    """The process and its ancestors, nearest first; it may end early when one of them has gone."""
+    """The process and its ancestors, nearest first; `is_whole` says whether all of them are there."""
     found: list[Process] = []
     while len(found) < _MOST_ANCESTORS:
         each = process(pid)
@@ -60,6 +61,26 @@ def lineage(pid: int) -> list[Process]:
         found.append(each)
         pid = each.parent
     return found
+
+
+def is_whole(line: list[Process]) -> bool:
+    """Whether a lineage reaches the first process, or one the system hides because it is another user's.
+
+    Otherwise an ancestor ended while we looked, or there are more of them than anybody needs.
+    """
+    return bool(line) and (line[-1].parent <= 0 or _is_hidden(line[-1].parent))
+
+
+def _is_hidden(pid: int) -> bool:
+    if process(pid) is not None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def is_alive(pid: int, started: str) -> bool:

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test check corpus bench e2e soak picture lock clean help
+.PHONY: run test check corpus bench e2e soak picture lock wheels clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
@@ -14,9 +14,10 @@ help:
 	@echo "make bench  measure, and write docs/performance.md"
 	@echo "make soak   the long fault campaigns"
 	@echo "make e2e    real clients and suites"
+	@echo "make wheels  build the wheels of every platform"
 	@echo "make lock   lock dependency versions again (needs uv)"
 
-$(READY): requirements/dev.txt pyproject.toml
+$(READY): requirements/dev.txt pyproject.toml hatch_build.py src/checkrein/hookclient/client.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Checkrein needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "Setting up $(VENV)/ (once; about half a minute) ..."
@@ -43,8 +44,19 @@ check: $(READY)
 corpus: $(READY)
 	@$(BIN)/python -m bench.risk $(CORPUS_ARGS)
 
+# Measured is what is released: the hook client as the release compiler makes it.
 bench: $(READY)
+	@$(BIN)/python -c 'import ziglang' 2>/dev/null || { echo "Fetching the release compiler (once; 100 MB) ..."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m bench
+
+wheels:
+	@$(PYTHON) -m venv build/release
+	@build/release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
+	@for target in x86_64-linux-musl aarch64-linux-musl x86_64-macos aarch64-macos any; do \
+	  CHECKREIN_TARGET=$$target build/release/bin/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist . \
+	    || exit 1; done
 
 soak: $(READY)
 	@CHECKREIN_SOAK=1 $(BIN)/python -m pytest -m soak --timeout 3600
@@ -56,7 +68,7 @@ e2e: $(READY)
 	@$(BIN)/python -m pytest -m e2e --timeout 900
 
 lock:
-	@for name in runtime dev; do \
+	@for name in runtime dev release; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-annotate requirements/$$name.in -o requirements/$$name.txt; done
 

@@ -251,9 +251,9 @@ def section() -> str:
     floor = _half(taken[LOW][1]) * 1e3
     return f"""## A hook, from spawn to exit
 
-{ROUNDS} rounds; in each, every row is spawned once beside a `/bin/true` ({floor:.2f} ms p50). Each call is
-judged and its record committed before the answer leaves. The client is the {kind}. *With a long record*: the ratio
-again after {ENTRIES:,} more entries and {DOMAINS:,} domains.
+{ROUNDS} rounds; in each, every row is spawned once beside a `/bin/true` ({floor:.2f} ms). Each call is
+judged and its record committed before the answer leaves. The client is the {kind}. *With a long record*: the
+ratio again after {ENTRIES:,} more entries and {DOMAINS:,} domains.
 
 {table(head, rows)}
 Cold start (no server; the hook starts it and is answered): {_half(starts) * 1e3:.0f} ms p50,

@@ -19,9 +19,10 @@ from typing import Any
 
 import msgspec
 
-from checkrein import __version__, wire
+from checkrein import __version__, warm, wire
 from checkrein.agents import Agents
 from checkrein.authority import Asked, as_answer, perform
+from checkrein.doors.hooks.dialects import AGENTS, dialect
 from checkrein.doors.hooks.door import HookDoor, Waiting
 from checkrein.doors.hooks.replies import Reply, refuse_unread
 from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
@@ -60,6 +61,9 @@ class Server:
 
     def run(self) -> None:
         """Serve until told to stop."""
+        warm.ready()
+        for agent in AGENTS:
+            dialect(agent)
         self.replay()
         write_door(self.path)
         self._workers.start()

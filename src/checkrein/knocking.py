@@ -15,8 +15,9 @@ import msgspec
 from checkrein import __version__, errors, wire
 from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreError
 from checkrein.peers import peer_of
-from checkrein.runtime import log_file, read_door
+from checkrein.runtime import log_file, read_door, server_environment
 
+_SERVER = (sys.executable, "-I", "-m", "checkrein", "serve", "--on-demand")
 ANSWER_SECONDS = 30.0
 START_SECONDS = 10.0
 
@@ -43,6 +44,7 @@ def ask(connection: socket.socket, verb: str, params: dict[str, Any], seconds: f
     """What the server answers to a verb; its errors are raised here as they were there."""
     with connection:
         try:
+            connection.settimeout(seconds)
             body = msgspec.json.encode(params)
             wire.send(connection, wire.encode_request(__version__, ("verb", verb), body))
             answer = msgspec.json.decode(_last_frame(connection, seconds))
@@ -60,13 +62,13 @@ def start(seconds: float = START_SECONDS) -> socket.socket:
     found = connect()
     if found is not None:
         return found
-    subprocess.Popen(
-        [sys.executable, "-I", "-m", "checkrein", "serve", "--on-demand"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    # The shell ends at once, so that the server is nobody's child.
+    subprocess.run(  # noqa: S603 - fixed words
+        ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *_SERVER],
         start_new_session=True,
         cwd="/",
+        env=server_environment(),
+        check=False,
     )
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -100,7 +102,7 @@ def _last_frame(connection: socket.socket, seconds: float) -> bytes:
 
 def _raised(answer: dict[str, Any]) -> CheckreinError:
     kind = getattr(errors, answer["error"], None)
-    if kind is None or kind is errors.ConfigError or not issubclass(kind, CheckreinError):
+    if not isinstance(kind, type) or kind is errors.ConfigError or not issubclass(kind, CheckreinError):
         kind = InputError
     raised: CheckreinError = kind(answer["message"], remedy=answer["remedy"])
     return raised

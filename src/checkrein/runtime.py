@@ -82,34 +82,54 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def server_environment() -> dict[str, str]:
+    """What a server is started with; whatever else is set here is none of its business."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
+
+
 def write_door(socket: Path | None = None) -> Path:
     """Write the door file, whole or not at all."""
-    environment = [f"{name}={os.environ[name]}" for name in _INHERITED if name in os.environ]
+    environment = [f"{name}={value}" for name, value in server_environment().items()]
     lines = [_FIRST_LINE, str(socket or socket_path()), str(spool_dir()), sys.executable, *environment]
     if any("\n" in line for line in lines):
         raise StoreError("A path with a line break cannot be used.", remedy="Use folders with plain names.")
     private_folder(state_dir())
     private_folder(spool_dir())
-    text = "".join(f"{line}\n" for line in lines)
+    # Bytes: the name of a folder need not be UTF-8, and the hook client reads it as it is.
+    content = b"".join(os.fsencode(line) + b"\n" for line in lines)
     path = door_file()
-    try:
-        if path.read_text(encoding="utf-8") == text:
-            return path
-    except (OSError, ValueError):
-        pass
-    handle, part = tempfile.mkstemp(prefix=".door-", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(part).replace(path)
+    if _content(path) != content:
+        _put(path, content)
     return path
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _put(path: Path, content: bytes) -> None:
+    """A file in one step; what could not be finished leaves nothing behind."""
+    part = ""
+    try:
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(part).replace(path)
+    except OSError as error:
+        if part:
+            Path(part).unlink(missing_ok=True)
+        raise StoreError(f"{path}: {error.strerror}.", remedy="Free some space.") from error
 
 
 def read_door() -> DoorFile:
     """The door file, or NotFoundError when no server has ever run here."""
-    try:
-        lines = door_file().read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError):
-        raise NotFoundError("No server has run here yet.", remedy="Run `checkrein up`.") from None
+    content = _content(door_file())
+    if content is None:
+        raise NotFoundError("No server has run here yet.", remedy="Run `checkrein up`.")
+    lines = os.fsdecode(content).split("\n")
     if len(lines) < 4 or lines[0] != _FIRST_LINE:
         raise NotFoundError(f"{door_file()} cannot be read.", remedy="Run `checkrein up`.")
     pairs = (line.partition("=") for line in lines[4:] if line)

@@ -1,0 +1,194 @@
+"""Hooks under load while the server is killed: every verdict has its record, every outcome counts once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from ground import SOAK
+
+from checkrein import knocking
+from checkrein.hookclient import client_words
+from checkrein.ledger.checkpoints import Signer
+from checkrein.ledger.verify import verify
+from checkrein.runtime import door_file, spool_dir, write_door
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+from checkrein.store.trust import trust_of
+
+ROUNDS, AT_ONCE = (20, 50) if SOAK else (3, 50)
+KILLS, WORKERS = (100, 6) if SOAK else (8, 4)
+# What the client says by itself when no server answered.
+OWN_REFUSAL = b"could not judge this call"
+
+
+def running():
+    """The server's process id, if one answers."""
+    connection = knocking.connect()
+    return knocking.ask(connection, "server.about", {})["pid"] if connection else None
+
+
+@pytest.fixture
+def hooks(project):
+    write_door()
+    knocking.ask(knocking.start(), "phase.set", {"name": "building", "project": project})
+    yield Hooks(project)
+    pid = running()
+    if pid:
+        os.kill(pid, signal.SIGTERM)
+        while knocking.is_running():
+            time.sleep(0.02)
+
+
+class Hooks:
+    """An agent's hooks, as processes."""
+
+    def __init__(self, project):
+        self.project = project
+
+    def start(self, call, event="PreToolUse", mode="gate", command="pytest"):
+        body = {
+            "session_id": "s-1",
+            "cwd": self.project,
+            "hook_event_name": event,
+            "tool_name": "Bash",
+            "tool_input": {"command": command},
+            "tool_use_id": call,
+        }
+        if event == "PostToolUse":
+            body["tool_response"] = {"stdout": "ok"}
+        process = subprocess.Popen(
+            [*client_words(), str(door_file()), "claude-code", mode, "25"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        process.stdin.write(json.dumps(body).encode())
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def run(self, *arguments, **named):
+        process = self.start(*arguments, **named)
+        stdout, stderr = process.communicate(timeout=60)
+        return process.returncode, stdout, stderr
+
+
+def records(*kinds):
+    store = SqliteStore.open(state_dir(), read_only=True)
+    try:
+        rows = store.query("SELECT kind, entry, body FROM record ORDER BY seq")
+    finally:
+        store.close()
+    return [(kind, entry, json.loads(body)["data"]) for kind, entry, body in rows if kind in kinds]
+
+
+def check_chain():
+    store = SqliteStore.open(state_dir(), read_only=True)
+    try:
+        report = verify(store, state_dir(), Signer(state_dir()).public)
+    finally:
+        store.close()
+    assert report.ok, report.broken
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_fifty_hooks_at_once_meet_a_dead_server(hooks):
+    """Each round begins without a server: exactly one is started, everybody is answered and recorded."""
+    for number in range(ROUNDS):
+        pid = running()
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        started = [hooks.start(f"r{number}-{each}") for each in range(AT_ONCE)]
+        codes = []
+        for process in started:
+            stdout, stderr = process.communicate(timeout=60)
+            assert OWN_REFUSAL not in stderr, stderr
+            codes.append((process.returncode, json.loads(stdout)["hookSpecificOutput"]["permissionDecision"]))
+        assert codes == [(0, "allow")] * AT_ONCE
+    decided = [data["call_id"] for _, _, data in records("decided")]
+    assert sorted(decided) == sorted(f"r{n}-{each}" for n in range(ROUNDS) for each in range(AT_ONCE))
+    check_chain()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_killing_the_server_under_load_loses_no_verdict_and_counts_no_outcome_twice(hooks):
+    answered, reported, stop = [], [], threading.Event()
+    failures = []
+
+    def work(worker):
+        number = 0
+        try:
+            while not stop.is_set():
+                number += 1
+                call = f"w{worker}-{number}"
+                code, stdout, stderr = hooks.run(call)
+                if OWN_REFUSAL in stderr:
+                    assert code == 2
+                    continue
+                assert (code, b'"allow"' in stdout) == (0, True), (code, stdout, stderr)
+                answered.append(call)
+                code, _, stderr = hooks.run(call, event="PostToolUse", mode="tell")
+                assert code == 0, stderr
+                reported.append(call)
+        except BaseException as error:
+            failures.append(error)
+            stop.set()
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    chance, killed = random.Random(7), 0
+    deadline = time.monotonic() + 15 * KILLS
+    while killed < KILLS and not stop.is_set() and time.monotonic() < deadline:
+        time.sleep(chance.uniform(0.05, 0.4))
+        pid = _holder()
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert not failures, failures[0]
+    assert killed == KILLS
+    knocking.start().close()
+    _settled()
+    decided = {data["call_id"]: entry for _, entry, data in records("decided")}
+    assert answered
+    assert set(answered) <= set(decided)
+    finished = [entry for _, entry, _ in records("finished")]
+    assert len(finished) == len(set(finished))
+    assert {decided[call] for call in reported} <= set(finished)
+    store = SqliteStore.open(state_dir(), read_only=True)
+    try:
+        assert trust_of(store, hooks.project)["test_run"]["successes"] == len(finished)
+    finally:
+        store.close()
+    check_chain()
+
+
+def _holder():
+    """Whoever holds the store: the server, also one that is only starting."""
+    try:
+        pid = int((state_dir() / "store.lock").read_text() or 0)
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return None
+    return pid if b"serve" in words else None
+
+
+def _settled():
+    """Every report that had to wait has been taken in."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if not [each for each in spool_dir().iterdir() if not each.name.endswith(".part")]:
+            return
+        time.sleep(0.05)
+    raise AssertionError(sorted(each.name for each in spool_dir().iterdir()))

@@ -49,8 +49,6 @@ def test_a_door_file_that_is_wrong_is_named(server):
     path.chmod(0o600)
     path.write_text(good.replace(runtime.read_door().python, "/nowhere/python"))
     assert "/nowhere/python" in only(checks.door()).text
-    path.write_text(good.replace(runtime.read_door().socket, "/nowhere/socket"))
-    assert "another socket" in only(checks.door()).text
     path.unlink()
     assert not only(checks.door()).ok
     path.write_text(good)
@@ -68,14 +66,21 @@ def test_folders_open_to_others_are_named(server):
 
 
 def test_without_a_server_the_socket_is_missing(run):
-    run("phase", "building")
+    runtime.write_door()
     assert not by_name(checks.folders())["socket"].ok
 
 
 def test_settings_nobody_can_use_are_named(project, user_settings):
-    assert only(checks.settings(project)).ok
+    assert only(checks.settings({project})).ok
     user_settings("[trust]\nhibernation_dys = 1")
-    assert "hibernation_dys" in only(checks.settings(project)).text
+    assert "hibernation_dys" in only(checks.settings({project})).text
+
+
+def test_the_settings_of_every_installed_project_are_looked_at(run, server, project, tmp_path):
+    run("install", "claude-code")
+    Path(project, "checkrein.toml").write_text("x = [")
+    found = [each for each in checks.findings(str(tmp_path), None) if each.name == "settings"]
+    assert sorted(each.ok for each in found) == [False, True]
 
 
 def test_no_installation_at_all_is_a_problem():

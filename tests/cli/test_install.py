@@ -6,7 +6,7 @@ import pytest
 from checkrein.cli.opening import reading
 from checkrein.doors.hooks.dialects import AGENTS
 from checkrein.doors.hooks.files import settings_file
-from checkrein.runtime import door_file
+from checkrein.runtime import door_file, read_door
 from checkrein.settings.sources import state_dir
 from checkrein.store.installations import installations
 
@@ -107,6 +107,14 @@ def test_a_running_server_is_told(run, server, settings):
     assert settings.exists()
     run("uninstall", "claude-code")
     assert not settings.exists()
+
+
+def test_a_server_that_runs_keeps_its_socket(run, server, monkeypatch):
+    before = read_door()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/elsewhere")
+    run("install", "claude-code")
+    assert read_door().socket == before.socket
+    assert run.json("status", "--json")["server"]["pid"] == server.pid
 
 
 def test_the_plugin_is_a_folder_of_its_own(run, project):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from checkrein.authority import Asked, Params, verb
 from checkrein.authority.phase import switch
 from checkrein.store.installations import add_installation, installations, remove_installation
@@ -11,10 +13,16 @@ from checkrein.store.installations import add_installation, installations, remov
 _FIRST_PHASE = "building"
 
 
+class _Place(msgspec.Struct, forbid_unknown_fields=True):
+    agent: str
+    folder: str
+
+
 @verb("installation.add", person=True)
 def add(asked: Asked, params: Params) -> dict[str, Any]:
     """{"agent", "folder"}: hooks go there now; without a phase of its own the place starts in building."""
-    agent, folder, now = params["agent"], params["folder"], asked.pipeline.clock()
+    place, now = msgspec.convert(params, _Place), asked.pipeline.clock()
+    agent, folder = place.agent, place.folder
     data = {"agent": agent, "project": folder, "actor": asked.actor}
     asked.pipeline.note("installed", data, lambda tx: add_installation(tx, agent, folder, now))
     if asked.pipeline.phase_of(folder, "") is None:
@@ -25,7 +33,8 @@ def add(asked: Asked, params: Params) -> dict[str, Any]:
 @verb("installation.remove", person=True)
 def remove(asked: Asked, params: Params) -> None:
     """{"agent", "folder"}: from now on the guard lets our registrations be taken out."""
-    agent, folder = params["agent"], params["folder"]
+    place = msgspec.convert(params, _Place)
+    agent, folder = place.agent, place.folder
     data = {"agent": agent, "project": folder, "actor": asked.actor}
     asked.pipeline.note("uninstalled", data, lambda tx: remove_installation(tx, agent, folder))
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from checkrein.authority import Asked, Params, verb
 from checkrein.errors import InputError
 from checkrein.pipeline import Pipeline
 from checkrein.policy.phases import STRICTEST
 from checkrein.store import Transaction
 from checkrein.store.phases import all_phases, clear_phase, set_phase
+
+
+class _Place(msgspec.Struct, forbid_unknown_fields=True):
+    project: str = ""
+    session: str = ""
+
+
+class _Set(_Place, kw_only=True):
+    name: str
 
 
 def switch(
@@ -31,20 +42,16 @@ def switch(
 @verb("phase.set", person=True)
 def set_(asked: Asked, params: Params) -> None:
     """{"name", "project" or "session" or neither}"""
+    wanted = msgspec.convert(params, _Set)
     switch(
-        asked.pipeline,
-        params["name"],
-        asked.actor,
-        "terminal",
-        project=params.get("project", ""),
-        session=params.get("session", ""),
+        asked.pipeline, wanted.name, asked.actor, "terminal", project=wanted.project, session=wanted.session
     )
 
 
 @verb("phase.clear", person=True)
 def clear(asked: Asked, params: Params) -> int:
     """{"project" or "session" or neither}: what lies below applies again."""
-    place = {"project": params.get("project", ""), "session": params.get("session", "")}
+    place = msgspec.structs.asdict(msgspec.convert(params, _Place))
     gone: list[int] = []
     data = {**place, "phase": None, "actor": asked.actor, "channel": "terminal"}
     asked.pipeline.note("phase_changed", data, lambda tx: gone.append(clear_phase(tx, **place)))
@@ -54,7 +61,8 @@ def clear(asked: Asked, params: Params) -> int:
 @verb("phase.show", person=False)
 def show(asked: Asked, params: Params) -> dict[str, Any]:
     """{"project", "session"?}: the phase in force there, and everything that is set."""
-    found = asked.pipeline.phase_of(params.get("project", ""), params.get("session", ""))
+    place = msgspec.convert(params, _Place)
+    found = asked.pipeline.phase_of(place.project, place.session)
     return {
         "phase": found or STRICTEST,
         "is_set": found is not None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from checkrein.authority import Asked, Params, verb
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.entries import fold, moment
@@ -11,6 +13,15 @@ from checkrein.store import Reader, records
 from checkrein.store.questions import ASKED, Question, get_question, waiting
 
 _ANSWERS = ("approved", "denied")
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    answer: str
+    message: str = ""
+    edited: dict[str, Any] | None = None
+    for_session: bool = False
+    channel: str = "terminal"
 
 
 def described(reader: Reader, question: Question) -> dict[str, Any]:
@@ -49,9 +60,10 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:  # noqa: ARG001
 @verb("question.answer", person=True)
 def answer(asked: Asked, params: Params) -> dict[str, Any]:
     """{"id", "answer": approved|denied, "message"?, "edited"?, "for_session"?, "channel"?}"""
-    if params["answer"] not in _ANSWERS:
-        raise InputError(f"{params['answer']!r} is no answer.", remedy="Say approved or denied.")
-    question = _named(asked.pipeline.store, params["id"])
+    wanted = msgspec.convert(params, _Answer)
+    if wanted.answer not in _ANSWERS:
+        raise InputError(f"{wanted.answer!r} is no answer.", remedy="Say approved or denied.")
+    question = _named(asked.pipeline.store, wanted.id)
     if question.state != ASKED:
         who = f" by {question.actor}" if question.actor else ""
         raise InputError(f"This question is settled already: {question.state}{who}.")
@@ -59,12 +71,12 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
         raise InputError("The question has expired; the call counts as refused.")
     came_to = asked.pipeline.answer(
         question.entry,
-        params["answer"],
+        wanted.answer,
         actor=asked.actor,
-        channel=params.get("channel", "terminal"),
-        message=params.get("message", ""),
-        edited=params.get("edited"),
-        for_session=params.get("for_session", False),
+        channel=wanted.channel,
+        message=wanted.message,
+        edited=wanted.edited,
+        for_session=wanted.for_session,
     )
     settled = get_question(asked.pipeline.store, question.entry)
     return {"id": question.entry, "answer": came_to, "message": settled.message if settled else ""}

@@ -48,7 +48,7 @@ def findings(project: str, agent: str | None) -> Iterator[Finding]:
         ("server", server),
         ("door file", door),
         ("folders", folders),
-        ("settings", lambda: settings(project)),
+        ("settings", lambda: settings({project, *_folders()})),
         ("installations", lambda: registered(agent)),
         ("judged calls", unjudged),
         ("reports", spooled),
@@ -109,18 +109,16 @@ def door() -> Iterator[Finding]:
     if not os.access(found.python, os.X_OK):
         text = f"{path} names {found.python}, which cannot be run"
         return one("door file", False, text, "Run `checkrein restart`.")
-    if found.socket != str(runtime.socket_path()):
-        text = f"{path} names another socket than this terminal's ({found.socket})"
-        return one("door file", False, text, "Run `checkrein restart` here.")
     return one("door file", True, str(path))
 
 
 def folders() -> Iterator[Finding]:
     """Nobody else gets at the socket or the state."""
+    socket = Path(runtime.read_door().socket)
     for name, path, kind in (
         ("state folder", state_dir(), stat.S_ISDIR),
-        ("runtime folder", runtime.socket_path().parent, stat.S_ISDIR),
-        ("socket", runtime.socket_path(), stat.S_ISSOCK),
+        ("runtime folder", socket.parent, stat.S_ISDIR),
+        ("socket", socket, stat.S_ISSOCK),
     ):
         try:
             status = path.lstat()
@@ -135,13 +133,22 @@ def folders() -> Iterator[Finding]:
             yield Finding(name, True, str(path))
 
 
-def settings(project: str) -> Iterator[Finding]:
-    """The files people wrote can be used; if not, every call is refused."""
+def settings(projects: set[str]) -> Iterator[Finding]:
+    """The files people wrote can be used; if not, every call there is refused."""
+    for project in sorted(projects):
+        with reading() as reader:
+            force = Policies(reader).of(project)
+        if force.policy.fault:
+            yield Finding("settings", False, force.policy.fault, "Until then every call is refused.")
+        else:
+            text = "; ".join((f"good for {project}", *force.notices))
+            yield Finding("settings", True, text)
+
+
+def _folders() -> list[str]:
+    """The projects we are installed in."""
     with reading() as reader:
-        force = Policies(reader).of(project)
-    if force.policy.fault:
-        return one("settings", False, force.policy.fault, "Until then every call is refused.")
-    return one("settings", True, "; ".join(("they can be used", *force.notices)))
+        return [folder for _, folder in installations(reader) if folder]
 
 
 def installation(agent: str, folder: str) -> Iterator[Finding]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
+from checkrein import knocking
 from checkrein.cli.opening import ask, json_option, project_path, reading
 from checkrein.cli.terminal import plain, say, say_json
 from checkrein.doors.hooks import install as hooks
 from checkrein.doors.hooks.dialects import AGENTS, dialect
 from checkrein.errors import CheckreinError
 from checkrein.policies import Policies
-from checkrein.runtime import door_file, write_door
+from checkrein.runtime import door_file, read_door, write_door
 from checkrein.store.installations import installations
 from checkrein.store.phases import phase_for
 
@@ -56,7 +57,7 @@ def install(agent: str, scope: str, dry_run: bool, as_json: bool) -> None:
     # INVARIANT: only a person registers hooks; the authority is asked before anything is written.
     phase = ask("installation.add", agent=agent, folder=folder)["phase"]
     try:
-        write_door()
+        _name_the_door()
         backups = hooks.apply(plan)
     except CheckreinError:
         if not known:
@@ -89,6 +90,11 @@ def plugin(folder: str) -> None:
         write_door()
     write_plugin(Path(folder))
     say(f"Wrote the plugin to {plain(folder)}. Try it: claude --plugin-dir {plain(folder)}")
+
+
+def _name_the_door() -> None:
+    """From now on hooks start the program that installed them; a server that runs keeps its socket."""
+    write_door(Path(read_door().socket) if knocking.is_running() else None)
 
 
 def _place(scope: str) -> tuple[Path, str]:

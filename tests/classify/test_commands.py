@@ -51,6 +51,20 @@ def test_a_program_is_known_by_its_usual_places_only():
         assert judge(command).category > Category.low, command
 
 
+@pytest.mark.parametrize("python", [".venv/bin/python", "/srv/env/bin/python3.12", "~/.venv/bin/python -I"])
+@pytest.mark.parametrize("module", ["-m checkrein", "-mcheckrein", "-m checkrein.__main__"])
+def test_our_module_is_ours_whichever_interpreter_runs_it(python, module):
+    assert judge(f"{python} {module} phase planning").category is Category.critical
+    # Whatever lies there need not be Python at all.
+    assert judge(f"{python} {module} status").category is Category.medium
+
+
+@pytest.mark.parametrize("program", ["./checkrein", "bin/checkrein", "/tmp/checkrein", ".venv/bin/checkrein"])
+def test_our_name_on_a_file_says_nothing_about_what_the_file_does(program):
+    assert judge(f"{program} status").category is Category.medium
+    assert judge(f"{program} down").category is Category.critical
+
+
 def test_an_unknown_command_may_be_asked_for_help_only():
     assert judge("frobnicate --help").category is Category.low
     assert judge("frobnicate sub --help").category is Category.low

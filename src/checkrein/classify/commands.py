@@ -91,11 +91,23 @@ def run_file(shell: Shell, first: Word, rest: list[Word], stdin: Word | None) ->
     if spec is not None and first.text == f"./{base}":
         return _here(shell, spec, rest, stdin)
     place = shell.places.place(first, shell.cwd)
+    # INVARIANT: our name on a file says nothing about what the file does.
+    shell.find("exec", place.scope, place.path, f"it runs {first.shown} ({place.scope})")
     if place.scope == "self" or base == "checkrein":
         return known(shell, "checkrein", rest, stdin)
-    shell.find("exec", place.scope, place.path, f"it runs {first.shown} ({place.scope})")
+    if (ours := _our_module(rest)) is not None:
+        return known(shell, "checkrein", ours, stdin)
     delicate(shell, rest)
     return UNKNOWN
+
+
+def _our_module(rest: list[Word]) -> list[Word] | None:
+    """What follows `-m checkrein`, whichever interpreter runs it; None where it is not named."""
+    for number, word in enumerate(rest):
+        name = word.text[2:] or "".join(each.text for each in rest[number + 1 : number + 2])
+        if word.text.startswith("-m") and name.partition(".")[0] == "checkrein":
+            return rest[number + (1 if word.text[2:] else 2) :]
+    return None
 
 
 def known(shell: Shell, name: str, rest: list[Word], stdin: Word | None) -> Word:

@@ -124,3 +124,5 @@ def test_answers_travel_as_json():
         "message": "There is no x.",
         "remedy": "Look.",
     }
+    broken = json.loads(authority.as_answer(lambda: 1 / 0))
+    assert "ZeroDivisionError" in broken["message"]

@@ -37,6 +37,7 @@ def test_an_answer_is_kept_with_who_gave_it(do, question, pipeline, asked, answe
         "id": asking,
         "answer": answer,
         "message": "because",
+        "awaited": False,
     }
     settled = get_question(pipeline.store, asking)
     assert (settled.state, settled.actor, settled.channel) == (answer, asked.actor, "terminal")
@@ -68,6 +69,12 @@ def test_the_beginning_of_an_id_is_enough_while_it_is_clear(do, question, clock)
     with pytest.raises(InputError, match="More than one"):
         do("question.answer", id=first[:1], answer="denied")
     assert do("question.answer", id=second[:9], answer="denied")["id"] == second
+
+
+def test_it_is_said_whether_somebody_waits_for_the_answer(do, question, pipeline):
+    asking = question()
+    with pipeline.broker.awaiting(asking, pipeline.broker.call(asking)):
+        assert do("question.answer", id=asking, answer="approved")["awaited"] is True
 
 
 def test_other_words_are_no_answer(do, question):

@@ -63,6 +63,14 @@ def test_what_is_gone_or_answered_is_said(run, attended, agent):
     assert "settled already" in run("deny", question, code=2)
 
 
+def test_an_answer_nobody_waits_for_is_said_to_be_late(run, attended, agent, server, until):
+    calling, question = agent.asks("make x")
+    server.kill()
+    server.wait(10)
+    assert agent.told(calling)[0] == "deny"
+    assert "does not wait for it here any more" in run("approve", question)
+
+
 def test_an_agent_cannot_answer_itself(run, attended, agent):
     calling, question = agent.asks("make x")
     done = agent.run("approve", question)

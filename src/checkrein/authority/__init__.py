@@ -89,3 +89,8 @@ def as_answer(work: Callable[[], Any]) -> bytes:
     except CheckreinError as error:
         kind = type(error).__name__
         return msgspec.json.encode({"error": kind, "message": error.message, "remedy": error.remedy})
+    except Exception as error:  # noqa: BLE001 - whoever asks hears of it, and nobody else suffers
+        text = f"The request failed: {type(error).__name__}: {error}"
+        return msgspec.json.encode(
+            {"error": "CheckreinError", "message": text, "remedy": "Please report it."}
+        )

@@ -69,6 +69,7 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
         raise InputError(f"This question is settled already: {question.state}{who}.")
     if question.expires_at <= asked.pipeline.clock():
         raise InputError("The question has expired; the call counts as refused.")
+    awaited = asked.pipeline.broker.is_awaited(question.entry)
     came_to = asked.pipeline.answer(
         question.entry,
         wanted.answer,
@@ -79,7 +80,8 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
         for_session=wanted.for_session,
     )
     settled = get_question(asked.pipeline.store, question.entry)
-    return {"id": question.entry, "answer": came_to, "message": settled.message if settled else ""}
+    message = settled.message if settled else ""
+    return {"id": question.entry, "answer": came_to, "message": message, "awaited": awaited}
 
 
 def _named(reader: Reader, start: str) -> Question:

@@ -60,7 +60,10 @@ def answer(question: str, word: str, **more: Any) -> dict[str, Any]:
 
 def told(came: dict[str, Any]) -> str:
     if came["answer"] == came["asked_for"]:
-        return f"{came['answer'].capitalize()}: {came['id']}."
+        late = (
+            "" if came["awaited"] else " The agent does not wait for it here any more; it is on the record."
+        )
+        return f"{came['answer'].capitalize()}: {came['id']}.{late}"
     return f"Your yes does not count for {came['id']}. {plain(came['message'])}"
 
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,6 +36,9 @@ from checkrein.server.workers import Workers
 from checkrein.settings.sources import state_dir
 from checkrein.store import Reader, Row
 from checkrein.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from checkrein.server.http import HttpHooks
 
 REQUEST_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 5.0
@@ -68,6 +71,7 @@ class Server:
         write_door(self.path)
         self._workers.start()
         self.journal.say(f"serving on {self.path}, version {__version__}, process {os.getpid()}")
+        http = self._open_http()
         gc.freeze()
         sys.setswitchinterval(_SWITCH_SECONDS)
         check: BackgroundCheck | None = None
@@ -77,6 +81,8 @@ class Server:
                 # Not at once: a hook that started us waits for its answer.
                 check = BackgroundCheck(_Gently(self.pipeline.store), state_dir(), self.pipeline.ledger)
                 check.start()
+        if http:
+            http.stop()
         self._workers.stop(seconds=1.0)
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -95,6 +101,21 @@ class Server:
                 return
         if count:
             self.journal.say(f"took in {count} report(s) from the spool")
+
+    def _open_http(self) -> HttpHooks | None:
+        """The loopback port, where the user's own file asks for one."""
+        port = self.pipeline.policies.loaded("").settings.server.http_port
+        if not port:
+            return None
+        from checkrein.server.http import HttpHooks, token_file
+
+        try:
+            made = HttpHooks(port, lambda request, line: self.hooks.handle(request, _NOBODY, line))
+        except OSError as error:
+            self.journal.say(f"port {port} cannot be used: {error.strerror}")
+            return None
+        self.journal.say(f"HTTP hooks on 127.0.0.1:{made.port}, token in {token_file()}")
+        return made
 
     def _tidy(self) -> None:
         """Between calls: questions run out, spooled reports come in, an older server makes way."""
@@ -182,6 +203,10 @@ class Server:
             while wire.is_open(connection) and not self._ended.wait(0.25):
                 pass
         return as_answer(lambda: None)
+
+
+# A caller over HTTP has no process we could ask the kernel for.
+_NOBODY = Peer(0, os.geteuid())
 
 
 class _Gently:

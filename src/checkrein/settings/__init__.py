@@ -117,6 +117,17 @@ class Network(msgspec.Struct, frozen=True):
     ] = ()
 
 
+class Server(msgspec.Struct, frozen=True):
+    http_port: Annotated[
+        int,
+        Key(
+            "Loopback port for agents' own HTTP hooks, guarded by a token; 0 keeps it closed.",
+            at_least=0,
+            at_most=65535,
+        ),
+    ] = 0
+
+
 class Phase(msgspec.Struct, frozen=True):
     allowed: Annotated[tuple[str, ...], Key("Domains this phase is for.")] = ()
     denied: Annotated[tuple[str, ...], Key("Domains this phase blocks.")] = ()
@@ -206,6 +217,7 @@ class Settings(msgspec.Struct, frozen=True):
     retention: Retention = Retention()
     masking: MaskingSettings = MaskingSettings()
     network: Network = Network()
+    server: Server = Server()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
     profiles: dict[str, ProfileSettings] = {}
@@ -223,6 +235,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "retention": Retention,
     "masking": MaskingSettings,
     "network": Network,
+    "server": Server,
 }
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 

@@ -205,6 +205,19 @@ def test_a_detached_process_that_carries_the_agent_s_variable_is_the_agent(
     assert "CLAUDECODE" in why_not(agents, loose)
 
 
+def test_a_detached_process_that_waits_for_the_agent_s_end_is_still_the_agent(
+    agents, pipeline, clock, family, detached
+):
+    agent, hook = family("claude", "sh")
+    meet(agents, hook)
+    loose = detached({**CLEAN, "CLAUDECODE": "1"})
+    os.kill(agent, 9)
+    os.waitpid(agent, 0)
+    assert "cut loose" in why_not(agents, loose)
+    # Another server, which has never seen that agent alive, knows it too.
+    assert "cut loose" in why_not(Agents(pipeline.store, pipeline.ledger, clock), loose)
+
+
 def test_a_variable_dropped_at_the_last_step_still_counts(agents, family, detached):
     _, hook = family("claude", "sh")
     meet(agents, hook)

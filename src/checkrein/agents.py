@@ -19,6 +19,7 @@ from checkrein.peers import Peer, Process
 from checkrein.store import Store, Transaction
 from checkrein.store.agents import (
     Session,
+    beginnings,
     forget_processes,
     get_session,
     put_session,
@@ -109,7 +110,7 @@ class Agents:
         # INVARIANT: ancestors nobody can follow to the end are no person's.
         if not peers.is_whole(line):
             return "the processes it comes from cannot be followed to the first one"
-        return _detached(line, [process for _, process in spoken])
+        return _detached(line, beginnings(self._store))
 
     def begun_by_another(self, session: Session) -> str:
         """Why the session speaks for no person: another gated agent started it. Nothing when none did."""
@@ -210,24 +211,25 @@ def is_attended(speaker: Process | None, marks: Marks, facts: dict[str, str]) ->
     return not any(word.partition("=")[0] in marks.headless for word in words)
 
 
-def _detached(line: list[Process], speakers: list[Process]) -> str:
-    """A process cut loose from its parents since an agent began, still carrying that agent's variables.
+def _detached(line: list[Process], begun: list[str]) -> str:
+    """A process cut loose from its parents since the first agent began, still carrying an agent's variables.
 
-    A terminal says nothing: whoever can start a process can give it one.
+    A terminal says nothing: whoever can start a process can give it one. Nor does it help to wait until the
+    agent has ended.
     """
-    if not speakers:
+    if not begun:
         return ""
-    oldest = min(_age(each) for each in speakers)
+    oldest = min(map(_age, begun))
     for number, each in enumerate(line):
         above = line[number + 1] if number + 1 < len(line) else None
         adopted = each.parent <= 1 or (above is not None and above.name in _ADOPTERS)
-        if adopted and each.pid != 1 and _age(each) >= oldest:
+        if adopted and each.pid != 1 and _age(each.started) >= oldest:
             below = (peers.environment_names(one.pid) for one in line[: number + 1])
             marked = _VARIABLES.intersection(set[str]().union(*below))
             return f"it was cut loose from an agent ({', '.join(sorted(marked))} is set)" if marked else ""
     return ""
 
 
-def _age(process: Process) -> int:
-    """When it started, in the system's ticks; a spelling we cannot compare counts as old."""
-    return int(process.started) if process.started.isdigit() else 0
+def _age(started: str) -> int:
+    """When a process started, in the system's ticks; a spelling we cannot compare counts as old."""
+    return int(started) if started.isdigit() else 0

@@ -61,6 +61,12 @@ def speaking(reader: Reader) -> list[Session]:
     return [_session(row) for row in reader.query(f"SELECT {_COLUMNS} FROM session WHERE process > 0")]  # noqa: S608
 
 
+def beginnings(reader: Reader) -> list[str]:
+    """When the processes that ever spoke for a session began, as the system writes it."""
+    rows = reader.query("SELECT DISTINCT process_started FROM session WHERE process_started != ''")
+    return [str(row[0]) for row in rows]
+
+
 def forget_processes(tx: Transaction, gone: list[Session]) -> None:
     """These processes have ended; their numbers may come back as something else."""
     tx.execute_many(

@@ -33,8 +33,11 @@ class Broker:
     def keep(self, entry: str, call: ToolCall) -> None:
         """Remember the call a question is about, for as long as somebody may answer it."""
         with self._changed:
-            while len(self._calls) >= _CALLS_KEPT:
-                self._calls.pop(next(iter(self._calls)))
+            if len(self._calls) >= _CALLS_KEPT:
+                # INVARIANT: a call somebody waits for is never forgotten, so its answer is always judged.
+                spare = [each for each in self._calls if each not in self._waiters]
+                for each in spare[: len(self._calls) - _CALLS_KEPT + 1]:
+                    del self._calls[each]
             self._calls[entry] = call
 
     def call(self, entry: str) -> ToolCall | None:
@@ -43,7 +46,8 @@ class Broker:
     def edit(self, entry: str, arguments: dict[str, Any]) -> ToolCall | None:
         """The call with other arguments; None when nobody is there to run it."""
         call = self._calls.get(entry)
-        if call is None:
+        # INVARIANT: an edited call is approved only while somebody waits who can run the edited one.
+        if call is None or not self.is_awaited(entry):
             return None
         return msgspec.structs.replace(call, arguments=arguments)
 
@@ -52,14 +56,15 @@ class Broker:
         with self._changed:
             if edited is not None:
                 self._edits[entry] = edited
+            while len(self._edits) > _CALLS_KEPT:
+                del self._edits[next(iter(self._edits))]
             if not self._waiters.get(entry):
                 self._calls.pop(entry, None)
             self._changed.notify_all()
 
     def edited(self, entry: str) -> dict[str, Any] | None:
-        """The arguments a person wrote instead, for the one who runs the call."""
-        with self._changed:
-            return self._edits.pop(entry, None)
+        """The arguments a person wrote instead, for everyone who waited: a call may be heard twice."""
+        return self._edits.get(entry)
 
     def wait(self, entry: str, seconds: float) -> Question | None:
         """The question once it is answered; None when that took longer."""
@@ -91,12 +96,14 @@ class Broker:
     @contextlib.contextmanager
     def awaiting(self, entry: str, call: ToolCall) -> Iterator[None]:
         """Somebody will wait for this question until the block ends, with pauses."""
-        self.keep(entry, call)
         with self._waiting(entry):
-            yield
-        with self._changed:
-            if not self._waiters.get(entry):
-                self._calls.pop(entry, None)
+            self.keep(entry, call)
+            try:
+                yield
+            finally:
+                with self._changed:
+                    if self._waiters[entry] == 1:
+                        self._calls.pop(entry, None)
 
     @contextlib.contextmanager
     def _waiting(self, entry: str) -> Iterator[None]:

@@ -1,0 +1,146 @@
+"""Questions and those who wait for them: over real rows, with real threads."""
+
+import threading
+import time
+
+import pytest
+
+from checkrein.approval import broker as broker_module
+from checkrein.approval.broker import Broker
+from checkrein.call import ToolCall
+from checkrein.store import questions
+
+CALL = ToolCall(tool="Bash", arguments={"command": "make x"})
+
+
+@pytest.fixture
+def broker(pipeline):
+    return Broker(pipeline.store)
+
+
+@pytest.fixture
+def ask(pipeline):
+    def put(entry):
+        question = questions.Question(
+            entry=entry, session="s", project="/p", binding="b", asked_at=1.0, expires_at=2.0
+        )
+        pipeline.store.write(lambda tx: questions.add_question(tx, question))
+        return entry
+
+    return put
+
+
+@pytest.fixture
+def settle(pipeline, broker):
+    def answer(entry, state="approved", edited=None):
+        pipeline.store.write(
+            lambda tx: questions.settle(tx, entry, state, now=1.5, actor="ada", channel="x", message="")
+        )
+        broker.settled(entry, edited)
+
+    return answer
+
+
+def test_an_answer_wakes_whoever_waits(broker, ask, settle):
+    entry, seen = ask("e1"), []
+    waiter = threading.Thread(target=lambda: seen.append(broker.wait(entry, 10)))
+    waiter.start()
+    while not broker.is_awaited(entry):
+        time.sleep(0.001)
+    began = time.monotonic()
+    settle(entry)
+    waiter.join(5)
+    assert seen[0].state == "approved"
+    assert time.monotonic() - began < 5
+    assert not broker.is_awaited(entry)
+
+
+def test_an_answer_that_was_there_before_is_not_waited_for(broker, ask, settle):
+    settle(ask("e1"), "denied")
+    assert broker.wait("e1", 60).state == "denied"
+
+
+def test_without_an_answer_waiting_ends_in_time_and_says_nothing(broker, ask):
+    began = time.monotonic()
+    assert broker.wait(ask("e1"), 0.05) is None
+    assert broker.wait("never asked", 60) is None
+    assert time.monotonic() - began < 5
+
+
+def test_the_answer_to_one_question_is_none_to_another(broker, ask, settle):
+    ask("e1")
+    ask("e2")
+    with broker.awaiting("e1", CALL), broker.awaiting("e2", CALL):
+        settle("e2")
+        assert broker.wait("e1", 0.01) is None
+        assert broker.wait("e2", 0.01).state == "approved"
+
+
+def test_the_call_is_known_while_somebody_may_answer_and_no_longer(broker, ask, settle):
+    broker.keep("e1", CALL)
+    assert broker.call("e1") == CALL
+    settle("e1")
+    assert broker.call("e1") is None
+    with broker.awaiting("e2", CALL):
+        with broker.awaiting("e2", CALL):
+            pass
+        assert broker.call("e2") == CALL
+    assert broker.call("e2") is None
+
+
+def test_waiting_that_breaks_off_leaves_nothing_behind(broker):
+    with pytest.raises(OSError), broker.awaiting("e1", CALL):
+        raise OSError
+    assert broker.call("e1") is None
+    assert not broker.is_awaited("e1")
+
+
+def test_a_call_somebody_waits_for_is_never_forgotten(broker, monkeypatch):
+    """Else a flood of questions would let a yes through that nobody judged again."""
+    monkeypatch.setattr(broker_module, "_CALLS_KEPT", 4)
+    with broker.awaiting("mine", CALL):
+        for number in range(20):
+            broker.keep(f"e{number}", CALL)
+        assert broker.call("mine") == CALL
+        assert broker.call("e19") == CALL
+        assert broker.call("e0") is None
+        assert len(broker._calls) <= 4
+
+
+def test_an_edited_call_needs_somebody_who_can_run_it(broker):
+    broker.keep("e1", CALL)
+    assert broker.edit("e1", {"command": "make y"}) is None
+    assert broker.edit("e2", {"command": "make y"}) is None
+    with broker.awaiting("e1", CALL):
+        edited = broker.edit("e1", {"command": "make y"})
+    assert (edited.tool, edited.arguments) == ("Bash", {"command": "make y"})
+    assert CALL.arguments == {"command": "make x"}
+
+
+def test_everyone_who_waited_hears_the_edit_also_after_the_waiting(broker, ask, settle):
+    """What runs is what was approved: not the call as it was before a person changed it."""
+    with broker.awaiting(ask("e1"), CALL):
+        settle("e1", edited={"command": "make y"})
+        assert broker.wait("e1", 1).state == "approved"
+    assert broker.edited("e1") == broker.edited("e1") == {"command": "make y"}
+    assert broker.edited("e2") is None
+
+
+def test_old_edits_do_not_fill_the_memory(broker, monkeypatch):
+    monkeypatch.setattr(broker_module, "_CALLS_KEPT", 4)
+    for number in range(10):
+        broker.settled(f"e{number}", {"n": number})
+    assert len(broker._edits) == 4
+    assert broker.edited("e9") == {"n": 9}
+
+
+def test_somebody_is_reachable_only_while_they_look(broker):
+    assert not broker.reachable
+    with broker.attending():
+        with broker.attending():
+            pass
+        assert broker.reachable
+    assert not broker.reachable
+    with pytest.raises(OSError), broker.attending():
+        raise OSError
+    assert not broker.reachable

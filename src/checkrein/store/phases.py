@@ -10,7 +10,7 @@ def phase_for(reader: Reader, project: str, session: str) -> str | None:
     rows = reader.query(
         "SELECT name FROM phase WHERE (project = '' AND session = ?) OR (project = ? AND session = '') "
         "OR (project = '' AND session = '') ORDER BY session = '', project = '' LIMIT 1",
-        (session or "-", project or "-"),
+        (session, project),
     )
     return str(rows[0][0]) if rows else None
 

@@ -418,4 +418,4 @@ def test_a_wrapped_client_is_pointed_out_and_left_alone(folder):
 def test_hooks_in_two_places_are_pointed_out(agent, folder):
     put(agent, folder, scope="user")
     twice = any("judged twice" in warning for warning in put(agent, folder).warnings)
-    assert twice is (agent != "claude-code")
+    assert twice is (agent not in ("claude-code", "gemini-cli"))

@@ -54,6 +54,8 @@ BACKUP = ".checkrein-backup-"
 SKILLS = Path(__file__).parent / "skills"
 SKILL_MARK = "<!-- installed by checkrein -->"
 STATUS = "statusLine"
+# A line that stands in two files of these agents is run once; the others run both.
+RUN_ONCE = ("claude-code", "gemini-cli")
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -353,8 +355,8 @@ def _strangers(agent: str, found: dict[str, Any]) -> list[str]:
 
 
 def _twice(agent: str, scope: str, command: CommandFor) -> list[str]:
-    """Claude Code runs a line once that stands in two of its files; the others run both."""
-    if agent == "claude-code" or scope == "user" or not present(agent, "user", command=command).installed:
+    """Whether our hooks would run twice for every call."""
+    if agent in RUN_ONCE or scope == "user" or not present(agent, "user", command=command).installed:
         return []
     own = files.settings_file(agent, "user")
     return [f"Our hooks are in {own} too: every call here would be judged twice."]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from checkrein.call import ToolCall
-from checkrein.ledger.entries import Entry
+from checkrein.call import ToolCall, digest
+from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
 from checkrein.pipeline import Decided
-from checkrein.store import Reader
+from checkrein.store import Reader, records
 
 _KEPT = 4_096
+_KEPT_ALIKE = 256
 _LOOK_BACK = 1_000
 # The same call asked about twice within this time is one call heard twice, not two.
 _TWICE_SECONDS = 10.0
@@ -23,7 +24,7 @@ class Calls:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._open: OrderedDict[Key, list[tuple[float, ToolCall, Decided]]] = OrderedDict()
+        self._open: OrderedDict[Key, list[tuple[float, str, Decided]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def heard(self, call: ToolCall, now: float) -> Decided | None:
@@ -36,24 +37,34 @@ class Calls:
             return None
         at, same, decided = found[-1]
         # INVARIANT: a verdict is repeated for exactly the same call only, whatever id a payload claims.
-        return decided if now - at <= _TWICE_SECONDS and same.binding == call.binding else None
+        return decided if now - at <= _TWICE_SECONDS and same == _exactly(call) else None
 
     def opened(self, call: ToolCall, decided: Decided, now: float) -> None:
+        exactly = _exactly(call)
         with self._lock:
-            self._open.setdefault(_key(call), []).append((now, call, decided))
+            alike = self._open.setdefault(_key(call), [])
+            alike.append((now, exactly, decided))
+            del alike[:-_KEPT_ALIKE]
             while len(self._open) > _KEPT:
                 self._open.popitem(last=False)
 
     def ended(self, call: ToolCall) -> str | None:
         """The entry of a call that ended, the oldest unfinished first; None when we never judged it."""
         with self._lock:
-            found = self._open.get(_key(call))
-            if found:
-                _, _, decided = found.pop(0)
-                if not found:
-                    del self._open[_key(call)]
-                return decided.entry
-        return self._looked_up(call)
+            found = [decided.entry for _, _, decided in self._open.get(_key(call), ())]
+        if not found:
+            return self._looked_up(call)
+        entry = found[0] if len(set(found)) == 1 else self._likeliest(found)
+        with self._lock:
+            left = [each for each in self._open.pop(_key(call), ()) if each[2].entry != entry]
+            if left:
+                self._open[_key(call)] = left
+        return entry
+
+    def _likeliest(self, found: list[str]) -> str:
+        """Of several calls that are alike, the oldest that may have run."""
+        folded = fold(records.of_entries(self._reader, found))
+        return _oldest_open(sorted(folded, key=lambda each: found.index(each.id)), found[0])
 
     def _looked_up(self, call: ToolCall) -> str | None:
         """In the ledger, for calls an earlier server judged."""
@@ -62,12 +73,23 @@ class Calls:
             for each in entries(self._reader, Filter(session=call.session), _LOOK_BACK)
             if _same(each, call)
         ]
-        unfinished = [each for each in fitting if each.completed_at is None]
-        return (unfinished or fitting)[-1].id if fitting else None
+        return _oldest_open(fitting[::-1], fitting[-1].id) if fitting else None
+
+
+def _oldest_open(oldest_first: list[Entry], otherwise: str) -> str:
+    """INVARIANT: the outcome of a call that ran is never laid to a refused one while there is another."""
+    unfinished = [each for each in oldest_first if each.completed_at is None]
+    ran = [each for each in unfinished if each.status != "denied"]
+    return next((each.id for each in (*ran, *unfinished)), otherwise)
 
 
 def _key(call: ToolCall) -> Key:
     return (call.agent + call.session, call.call_id, "" if call.call_id else call.name + call.argument_hash)
+
+
+def _exactly(call: ToolCall) -> str:
+    """What makes two calls one: the same words in the same place."""
+    return digest([call.binding, call.cwd])
 
 
 def _same(entry: Entry, call: ToolCall) -> bool:

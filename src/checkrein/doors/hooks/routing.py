@@ -23,7 +23,8 @@ _TASKS = {
 _WORD = re.compile(r"[a-z]+")
 # A decision is left to the sub-agent where the task asks or lists alternatives.
 _DECISIONS = re.compile(r"\?|\b(?:decide|choose|whether|which of|either|trade-?offs?|compare)\b", re.I)
-_PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]+")
+# One character class: hostile text costs its length, not its square.
+_PATH = re.compile(r"[\w./-]+")
 _LONGEST = 20_000
 
 
@@ -63,7 +64,7 @@ def _route(call: ToolCall, trust: float | None, settings: Model) -> Route:
     return route(
         _task(text),
         decision_points=len(_DECISIONS.findall(text)),
-        modules=len({str(PurePath(path).parent) for path in _PATH.findall(text)}),
+        modules=len({str(PurePath(path).parent) for path in _PATH.findall(text) if "/" in path.strip("/")}),
         trust=trust,
         settings=settings,
     )

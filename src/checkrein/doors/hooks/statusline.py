@@ -33,8 +33,15 @@ def render(pipeline: Pipeline, body: bytes) -> Reply:
     except (msgspec.MsgspecError, RecursionError):
         status = _Status()
     folder = status.workspace.project_dir or status.cwd
-    project = project_of(folder) if folder.startswith("/") else ""
-    return Reply(stdout=f"{line(pipeline, project, status.session_id)}\n".encode())
+    return Reply(stdout=f"{line(pipeline, _project(folder), status.session_id)}\n".encode())
+
+
+def _project(folder: str) -> str:
+    """The folder's project; none for a name no folder can have."""
+    try:
+        return project_of(folder) if folder.startswith("/") else ""
+    except (OSError, ValueError):
+        return ""
 
 
 def line(pipeline: Pipeline, project: str, session: str) -> str:
@@ -54,4 +61,5 @@ def line(pipeline: Pipeline, project: str, session: str) -> str:
         )
     if pipeline.ledger.broken:
         parts.append("the record does not verify")
-    return " · ".join(parts)
+    # A domain may carry the name of somebody's server: nothing in it moves, colours or breaks the line.
+    return "".join(each if each.isprintable() else "?" for each in " · ".join(parts))

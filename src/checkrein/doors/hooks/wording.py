@@ -5,6 +5,7 @@ from __future__ import annotations
 from checkrein.call import ToolCall, Verdict, reason_lines
 
 _LONGEST_TITLE = 160
+_LONGEST_LINE = 600
 _MOST_REASONS = 6
 # Arguments that say best what a call is about.
 _TELLING = ("command", "cmd", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
@@ -12,12 +13,12 @@ _TELLING = ("command", "cmd", "file_path", "path", "notebook_path", "url", "quer
 
 def title(call: ToolCall) -> str:
     """A call in one line: `Bash: git push origin main`."""
+    tool = _plain(call.name, _LONGEST_TITLE)
     for name in _TELLING:
         value = call.arguments.get(name)
         if isinstance(value, str) and value:
-            text = " ".join(value.split())
-            return f"{call.name}: {text if len(text) <= _LONGEST_TITLE else text[: _LONGEST_TITLE - 1] + '…'}"
-    return call.name
+            return f"{tool}: {_plain(value, _LONGEST_TITLE)}"
+    return tool
 
 
 def refusal(call: ToolCall, verdict: Verdict, entry: str) -> str:
@@ -76,6 +77,16 @@ def answered(call: ToolCall, verdict: Verdict, entry: str, state: str, who: str,
 
 
 def _because(verdict: Verdict) -> list[str]:
-    lines = reason_lines(verdict.reasons)
+    lines = [_plain(line, _LONGEST_LINE) for line in reason_lines(verdict.reasons)]
     more = [f"- … and {len(lines) - _MOST_REASONS} more"] if len(lines) > _MOST_REASONS else []
     return [f"- {line}" for line in lines[:_MOST_REASONS]] + more
+
+
+def _plain(text: str, longest: int) -> str:
+    """One line of what can be seen.
+
+    INVARIANT: what an agent wrote adds no line to ours, and nothing in it is hidden, moved or coloured.
+    """
+    text = " ".join(text[: 8 * longest].split()) + ("…" if len(text) > 8 * longest else "")
+    shown = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from checkrein.settings.sources import LARGEST_FILE
@@ -18,11 +20,21 @@ def would_remove_us(reader: Reader, agent: str, file: str, project: str) -> str:
         return ""
     path = Path(file)
     try:
-        if path.stat().st_size > LARGEST_FILE:
+        content = _content(path)
+        if len(content) > LARGEST_FILE:
             return f"{path} is too large to be read"
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except FileNotFoundError:
         text = ""
     except (OSError, ValueError):
         return f"{path} cannot be read"
     return still_guarded(agent, path, text)
+
+
+def _content(path: Path) -> bytes:
+    """The file, up to a little more than we take; a pipe or a device is none, and is never waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(0, "not a file")
+        return file.read(LARGEST_FILE + 1)

@@ -1,7 +1,8 @@
-"""A project's trust as a v2 `trust-scores.json`, written when an agent stops; only `trust import` reads it."""
+"""A project's trust as a v2 `trust-scores.json`, written when an agent stops; `trust import` reads it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -27,16 +28,25 @@ def path_for(project: str) -> Path:
 
 
 def write(pipeline: Pipeline, project: str) -> Path:
-    """The file, whole or not at all."""
+    """The file, whole or not at all; one that cannot be written costs nothing else: trust is in the store."""
     settings = pipeline.policies.of(project).settings
     book = earning.book(pipeline.store, project, settings)
     content = msgspec.json.format(
         msgspec.json.encode(render(book.states, settings.trust.initial_score, pipeline.clock())), indent=2
     )
     path = path_for(project)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=".trust-", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content + b"\n")
-    Path(part).replace(path)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _put(path, content + b"\n")
     return path
+
+
+def _put(path: Path, content: bytes) -> None:
+    handle, part = tempfile.mkstemp(prefix=".trust-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(part).replace(path)
+    except OSError:
+        Path(part).unlink(missing_ok=True)
+        raise

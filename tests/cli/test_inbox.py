@@ -5,7 +5,9 @@ import signal
 import pytest
 
 from checkrein import knocking
-from checkrein.cli.inbox import shown
+from checkrein.call import tool_call
+from checkrein.cli import inbox as inbox_module
+from checkrein.cli.inbox import Attendance, Board, Keyboard, obey, shown
 
 
 def reachable():
@@ -94,6 +96,73 @@ def test_answers_are_typed_at_a_terminal(run, server, started, agent, terminal, 
     os.write(person, b"q\n")
     assert opened.wait(10) == 0
     until(lambda: not reachable())
+
+
+def test_attendance_ends_with_the_server_and_comes_back_with_the_next(server, started, until, capsys):
+    here = Attendance()
+    here.begin()
+    assert here.is_counted
+    assert reachable()
+    here.renew()
+    assert here.is_counted
+    server.terminate()
+    server.wait(10)
+    here.renew()
+    assert not here.is_counted
+    started("serve")
+    until(lambda: here.renew() or here.is_counted)
+    assert reachable()
+    here.end()
+    until(lambda: not reachable())
+    assert "has stopped" in capsys.readouterr().out
+
+
+def test_the_board_shows_each_question_once_and_its_end_once(pipeline, project, clock, monkeypatch, capsys):
+    monkeypatch.setattr(inbox_module.time, "time", clock)
+
+    def ask(command):
+        raw = {"tool": "Bash", "arguments": {"command": command}, "project": project}
+        return pipeline.decide(tool_call(raw), asking=True).entry
+
+    board = Board(pipeline.store)
+    first, second = ask("make x"), ask("make y")
+    board.refresh()
+    board.refresh()
+    assert capsys.readouterr().out.count('"command"') == 2
+    pipeline.answer(first, "cancelled", actor="", channel="agent", message="gone")
+    board.refresh()
+    assert capsys.readouterr().out == f"{first} Bash: cancelled (agent): gone\n"
+    clock.pass_days(1)
+    board.refresh()
+    board.refresh()
+    assert capsys.readouterr().out == f"{second} Bash: nobody answered in time\n"
+
+
+def test_lines_are_read_whole_however_they_arrive(terminal, monkeypatch):
+    person, program = terminal
+    with os.fdopen(os.dup(program), "r") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        keys = Keyboard()
+        assert keys.lines(0.01) == []
+        os.write(person, b"a 1\nd 2 no way\n")
+        assert keys.lines(1) + keys.lines(0.05) == ["a 1", "d 2 no way"]
+        os.write(person, b"\x04")
+        assert keys.lines(1) == ["q"]
+
+
+def test_without_a_terminal_nothing_is_typed(monkeypatch):
+    with open(os.devnull) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert Keyboard().lines(0.01) == []
+
+
+def test_what_is_typed_is_done_or_explained(run, capsys):
+    assert obey("q") is False
+    for line in ("", "a", "x 1"):
+        assert obey(line) is True
+    assert capsys.readouterr().out.count("a ID = yes") == 2
+    assert obey("a nobody") is True
+    assert "No question 'nobody' waits" in capsys.readouterr().out
 
 
 def test_what_an_agent_wrote_drives_no_terminal():

@@ -106,7 +106,7 @@ def test_an_agent_changes_nothing_through_the_server(prepared, server, agent, na
     assert f"session {agent.session}" in recorded("request_refused")[0]["reason"]
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", ["rules add", "trust import", "policy accept", "phase"])
 def test_an_agent_changes_nothing_where_no_server_runs(prepared, agent, name):
     before = len(recorded())
     done = agent.run(*prepared(name))

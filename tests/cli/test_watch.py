@@ -1,11 +1,12 @@
 import json
 import signal
+import threading
 
 import pytest
 
 from checkrein.call import tool_call
 from checkrein.cli.opening import reading
-from checkrein.cli.watch import described, line
+from checkrein.cli.watch import described, happening, line
 from checkrein.store import records
 
 
@@ -57,6 +58,19 @@ def pipeline_made_later():
             pipeline.close()
 
     return use
+
+
+def test_what_happened_before_is_not_shown(pipeline, project):
+    def call(command):
+        raw = {"tool": "Bash", "arguments": {"command": command}, "project": project}
+        return pipeline.decide(tool_call(raw)).entry
+
+    call("ls before")
+    later = threading.Timer(0.5, call, ("ls after",))
+    later.start()
+    seen = next(happening())
+    later.join()
+    assert seen["input"] == {"command": "ls after"}
 
 
 def test_each_kind_reads_well_and_drives_no_terminal(pipeline, project):

@@ -66,6 +66,12 @@ def test_somebody_elses_folder_is_left_alone(tmp_path, name):
     assert sum(1 for each in other.rglob("*") if each.is_file()) == 1
 
 
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="you can write"):
+        plugin.write_plugin(tmp_path / "file" / "below", command=ours)
+
+
 @pytest.mark.e2e
 def test_claude_code_accepts_the_plugin(folder, tmp_path):
     claude = Path(os.environ.get("REAL_CLIENTS", "")) / CLAUDE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,14 @@ def write_plugin(folder: Path, *, command: CommandFor | None = None, wait: int =
         ),
         "hooks/hooks.json": _shown({"description": SUMMARY, "hooks": hooks}),
         **{f"skills/{phase}/SKILL.md": _skill(phase) for phase in PHASES},
-        "README.md": README.format(folder=folder),
+        "README.md": README.format(folder=shlex.quote(str(folder.absolute()))),
         "LICENSE": LICENSE,
     }
-    for name, text in texts.items():
-        files.write(folder / name, text, 0o644)
+    try:
+        for name, text in texts.items():
+            files.write(folder / name, text, 0o644)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}.", remedy="Name a folder you can write.") from error
     return tuple(folder / name for name in texts)
 
 

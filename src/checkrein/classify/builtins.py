@@ -73,6 +73,7 @@ def printf(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) ->
 def set_options(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if not words:
         shell.find("secret", "environment", "set", "`set` prints variables, secrets among them")
+    shell.find("note", "state", "set", "it changes this shell")
     for index, word in enumerate(words):
         if word.text == "--":
             shell.positional = list(words[index + 1 :])

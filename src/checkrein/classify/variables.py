@@ -134,6 +134,7 @@ class Variables:
                 if child.type == "variable_name":
                     named = True
                     name = text_of(child)
+                    self.find("note", "state", name, "it changes this shell")
                     if exported:
                         self.exported.add(name)
                         self._judge(name, self.lookup(name), exported=True)
@@ -157,8 +158,10 @@ class Variables:
             self.find("exec", "shell", text_of(node)[:60], "an array index in it is run as a command")
 
     def unset(self, node: Node, _stdin: Word | None) -> Word:
-        self.hidden_index(node)
-        for child in node.children:
-            if child.type == "variable_name":
-                self.variables.pop(text_of(child), None)
+        with self.within(text_of(node)):
+            self.hidden_index(node)
+            self.find("note", "state", "unset", "it changes this shell")
+            for child in node.children:
+                if child.type == "variable_name":
+                    self.variables.pop(text_of(child), None)
         return EMPTY

@@ -221,3 +221,16 @@ def test_ordinary_options_leave_a_test_run_a_test_run(command):
 def test_parsing_a_file_is_not_running_it(parses, runs):
     assert judge(parses).category is Category.low
     assert judge(runs).category > Category.low
+
+
+def test_a_runner_told_to_talk_more_still_runs():
+    assert judge("rake -v").category is Category.medium
+    assert judge("make -v").category is Category.low
+
+
+def test_a_checkers_own_commands_may_be_two_words():
+    assert judge("snyk container monitor img").category is Category.medium
+
+
+def test_code_from_a_pipe_is_not_a_list_of_scripts():
+    assert judge("cat x | bun run -").category >= Category.medium

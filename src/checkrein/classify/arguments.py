@@ -181,6 +181,15 @@ def path(shell: Shell, role: str, word: Word) -> None:
     shell.find(role, scope, place.path, f"it {role}s {word.shown} ({scope})")
 
 
+def members(shell: Shell, words: list[Word]) -> None:
+    """Files shown straight out of an archive: nobody sees what lies in it, so they must be named."""
+    if not words:
+        shell.find("exec", "archive", "", "it prints all that lies in an archive, whatever that is")
+    for word in words:
+        if shell.places.place(word, shell.cwd).scope == "secret":
+            shell.find("read", "secret", word.shown, f"it takes {word.shown} (secret) out of an archive")
+
+
 def network(shell: Shell, spec: Spec, word: Word) -> None:
     if word.text.startswith("file:"):
         path(shell, "read", word._replace(text=re.sub(r"^file:/*", "/", word.text)))

@@ -20,6 +20,8 @@ _CHECK_SCRIPT = re.compile(
     r"^(?:lint|typecheck|type-check|check|tsc|types|format:check|fmt:check|lint:check)(?:[:_-](?:check|ci|all|types|ts|js|css|strict))?$"
 )
 _TESTING = re.compile(r"[tT]est|[cC]heck|spec|lint")
+_VERBOSE = frozenset("ant fab invoke inv doit rake just task grunt mage jake".split())
+"""Runners whose `-v` is no version: they talk more while they do what they do by default."""
 _VERSION = frozenset(("--version", "-v", "-V", "version", "-version", "--help", "-h", "help"))
 _INSTALLED = (
     "eslint",
@@ -54,9 +56,11 @@ _CODE_FILE = re.compile(r"^[./~]|[.](?:[cm]?[jt]sx?|py|rb|so|dll|jar|php|ex|exs|
 @handler("runner")
 def runner(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """Test runners load configuration and files: only the project's own are a test run."""
-    below = shell.tables.spec(f"{spec.name} {words[0].text}") if words and words[0].literal else None
-    if below is not None:
-        return apply(shell, below, words[1:], stdin)
+    for count in (2, 1):
+        if len(words) >= count and all(w.literal for w in words[:count]):
+            below = shell.tables.spec(" ".join([spec.name, *(w.text for w in words[:count])]))
+            if below is not None:
+                return apply(shell, below, words[count:], stdin)
     parsed = parse(spec, [w for w in words if w.text != "--"])
     _run_by(shell, spec, parsed)
     shell.find(
@@ -212,7 +216,11 @@ def compiler(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
 @handler("version-only")
 def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """A tool that runs anything it is told to, except when it is only asked for its version."""
-    if len(words) == 1 and words[0].text in _VERSION:
+    if (
+        len(words) == 1
+        and words[0].text in _VERSION
+        and not (words[0].text == "-v" and spec.name in _VERBOSE)
+    ):
         return Word(HOLE, OPEN)
     tests = shell.tables.spec(f"{spec.name} test")
     if tests is not None and tests.needs:
@@ -290,7 +298,7 @@ def audit(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> W
 @handler("run-script")
 def run_script(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """A script of package.json: a test or check by its name, else whatever the project says."""
-    named = [w for w in words if not w.text.startswith("-")]
+    named = [w for w in words if not w.text.startswith("-") or w.text == "-"]
     if not named:
         return Word(HOLE, OPEN)
     name = named[0].text

@@ -20,7 +20,7 @@ from checkrein.classify.flags import options, quiet, unlisted
 from checkrein.classify.options import Parsed, assign, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.verbs import asks_for_help, named_thing, verbs
+from checkrein.classify.verbs import asks_for_help, named_thing, picks_secrets, verbs
 from checkrein.classify.words import (
     DYNAMIC,
     EMPTY,
@@ -109,6 +109,8 @@ def _here(shell: Shell, spec: Spec, rest: list[Word], stdin: Word | None) -> Wor
     """INVARIANT: tests and checks of a directory outside the project are code from elsewhere."""
     before = len(shell.part.findings)
     output = apply(shell, spec, rest, stdin)
+    if spec.effect == "network" and any(spec.verbs):
+        picks_secrets(shell, spec, rest)
     runs = any(f.effect.kind == "test" for f in shell.part.findings[before:])
     runs = runs or (spec.name in _LOADERS and bool(rest) and rest[0].text not in ("--version", "version"))
     if runs and outside(shell, Word(".")):
@@ -159,6 +161,10 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     if first.text == "help" or (words[0].text.startswith("--") and words[0].text in spec.verbs[0]):
         return Word(HOLE, OPEN)
     if parsed.role("dry"):
+        # INVARIANT: a dry run still does what its other options say
+        whole = parse(spec, words)
+        options(shell, spec, whole)
+        unlisted(shell, spec, whole)
         shell.find("read", "dry", spec.name, f"`{spec.name} {first.shown}` only says what it would do")
         return Word(HOLE, OPEN)
     deeper = _deeper(shell, spec.name, parsed.operands)
@@ -203,6 +209,8 @@ def _deeper(shell: Shell, name: str, words: list[Word]) -> tuple[Spec, list[Word
 def plain(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     if asks_for_help(words) and "command*" not in spec.args and "shell*" not in spec.args:
         return Word(HOLE, OPEN)
+    if not words and not spec.bare:
+        shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
     if spec.effect == "network" and any(w.text == HOLE and not w.quoted for w in words):
         shell.find("exec", "unknown", spec.name, f"an option of `{spec.name}` cannot be known")
     stops = any(role in ("command*", "shell*") for role in spec.args)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from checkrein.call import Category
 from checkrein.classify import environment
-from checkrein.classify.arguments import delicate, network, path, shell_text
+from checkrein.classify.arguments import delicate, members, network, path, shell_text
 from checkrein.classify.commands import handler, operands, plain
 from checkrein.classify.flags import options
 from checkrein.classify.options import Parsed, parse
@@ -129,6 +129,8 @@ def xargs(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
         if given.name in ("-I", "-i", "-J", "--replace"):
             replace = given.value.text if given.value is not None else "{}"
     words = parsed.operands or [Word("echo")]
+    if not parsed.operands and source is None and not parsed.has("--version", "--show-limits"):
+        shell.find("exec", "unknown", "xargs", "neither what `xargs` is to run nor its input is said")
     fed = _fed(source)
     if fed.kind != LITERAL:
         fed = fed._replace(taint=fed.taint | _sought(shell))
@@ -337,9 +339,7 @@ def tar(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wor
             path(shell, "read", archive)
         if not names & {"-O", "--to-stdout"}:
             shell.find("write", "project", "tar", "it unpacks files")
-        for word in parsed.operands:
-            if shell.places.place(word, shell.cwd).scope == "secret":
-                shell.find("read", "secret", word.shown, f"it takes {word.shown} (secret) out of an archive")
+        members(shell, parsed.operands)
     elif reading:
         if archive is not None:
             path(shell, "read", archive)

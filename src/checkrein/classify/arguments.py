@@ -144,7 +144,7 @@ def path(shell: Shell, role: str, word: Word) -> None:
     """A word used as a path."""
     if not word.text:
         return
-    if word.kind == DYNAMIC and not word.known:
+    if word.kind == DYNAMIC and (not word.known or (role == "read" and HOLE in word.text)):
         if role == "list":
             return
         kind = "exec" if role == "read" else role
@@ -152,6 +152,9 @@ def path(shell: Shell, role: str, word: Word) -> None:
         return
     if role == "read" and word.kind == OPEN and word.taint & NAMES:
         shell.find("read", "secret", word.shown, "it reads files whose names are names of secrets")
+        return
+    if role == "read" and not word.known and among_secrets(shell):
+        shell.find("read", "secret", word.shown, "it reads files of a folder that holds secrets")
         return
     if word.text == "-" or (_DESCRIPTOR.match(word.text) and role in ("read", "list", "write")):
         return
@@ -188,6 +191,11 @@ def members(shell: Shell, words: list[Word]) -> None:
     for word in words:
         if shell.places.place(word, shell.cwd).scope == "secret":
             shell.find("read", "secret", word.shown, f"it takes {word.shown} (secret) out of an archive")
+
+
+def among_secrets(shell: Shell) -> bool:
+    """Whether the line went into a folder that holds secrets."""
+    return shell.cwd is not None and shell.places.place(Word("."), shell.cwd).scope == "secret"
 
 
 def network(shell: Shell, spec: Spec, word: Word) -> None:

@@ -47,6 +47,7 @@ _LOADERS = frozenset(
     " ansible-inventory sls serverless".split()
 )
 """Commands that run the files of the directory they stand in even when they only show something."""
+_ASKS = (("--help", "--version"), ("--help", "--version", "-help", "-version"))
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
 
 
@@ -122,9 +123,9 @@ def _here(shell: Shell, spec: Spec, rest: list[Word], stdin: Word | None) -> Wor
 def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
     plain_words = all(_PLAIN_WORD.match(w.text) and w.literal for w in rest[:-1])
     last = rest[-1].text if rest else ""
-    asks = last == "--help" or (last == "--version" and len(rest) == 1)
+    asks = last == "--help" or (last in ("--version", "version") and len(rest) == 1)
     if asks and plain_words and name.replace("-", "").isalnum():
-        shell.find("read", "help", name, f"`{name}` shows its {last[2:]}")
+        shell.find("read", "help", name, f"`{name}` shows its {last.lstrip('-')}")
         return Word(HOLE, OPEN)
     shell.find("exec", "unknown", name, f"`{name}` is not a command we know")
     delicate(shell, rest)
@@ -133,7 +134,7 @@ def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
 
 def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """The words after a command's name, judged by its table entry."""
-    if len(words) == 1 and words[0].literal and words[0].text in ("--help", "--version"):
+    if len(words) == 1 and words[0].literal and words[0].text in _ASKS[spec.style == "long"]:
         return Word(HOLE, OPEN)
     if spec.handler in HANDLERS:
         output = HANDLERS[spec.handler](shell, spec, words, stdin)
@@ -291,17 +292,20 @@ def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Wo
             taint |= NETWORK
     for word in parsed.operands:
         taint |= word.taint
+    if any(word.kind == GLOB for word in parsed.operands):
+        taint = shell.found(Word("", OPEN, taint), parsed.operands).taint
     gives = spec.gives
     if gives == "words":
         kind = max((w.kind for w in parsed.operands), default=LITERAL)
         return Word(" ".join(w.text for w in parsed.operands), kind if kind != GLOB else OPEN, taint)
     if gives == "same":
-        files = [] if spec.args == ("text*",) else parsed.operands
-        if stdin is not None and len(files) <= (1 if spec.args[0] in ("pattern", "script") else 0):
+        files = [] if spec.args == ("text*",) else [w for w in parsed.operands if w.text != "-"]
+        alone = len(files) <= (1 if spec.args[0] in ("pattern", "script") else 0)
+        # An open entry does not know which of its operands are values of options.
+        if stdin is not None and (alone or spec.open):
             same = stdin.literal and spec.name in ("cat", "tee")
             return stdin if same else Word(HOLE, passed_on(stdin), taint)
-        made = stdin is None and len(parsed.operands) <= (1 if spec.args[0] == "script" else -1)
-        return Word(HOLE, DYNAMIC if made or spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
+        return Word(HOLE, DYNAMIC, taint)
     if gives == "content":
         return Word(HOLE, DYNAMIC, taint)
     return Word(HOLE, OPEN, taint)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.arguments import delicate, members, path
+from checkrein.classify.arguments import among_secrets, delicate, members, path
 from checkrein.classify.commands import handler, operands, passed_on, plain
 from checkrein.classify.flags import options
 from checkrein.classify.options import parse
@@ -42,6 +42,8 @@ def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
         pick = given.value if given.name in _PICKS and not parsed.has(*_ONLY_NAMES) else None
         if pick is not None and not pick.text.startswith("!") and seeks_secrets(shell, pick.text):
             shell.find("read", "secret", pick.shown, f"it searches {pick.shown} (secret)")
+    if stdin is None and among_secrets(shell) and len(parsed.operands) <= 1:
+        shell.find("read", "secret", ".", "it searches a folder that holds secrets")
     kept = [g for g in parsed.given if g.role != "scriptfile"]
     replaced = [g._replace(role="script") if g.role == "scriptfile" else g for g in parsed.given]
     options(shell, spec, parsed._replace(given=[g for g in kept if g.role != "script"]))

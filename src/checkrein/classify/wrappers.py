@@ -33,6 +33,7 @@ from checkrein.classify.words import (
 _OUR_PROCESS = re.compile(r"\b(?:pgrep|pidof|grep|cat|lsof|fuser)\b[^;&\n]*checkrein")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _FILTER = re.compile(r"\|\s*(?:[ef]?grep|rg)\s+((?:-{1,2}[\w=-]+\s+)*)(?:\"([^\"]*)\"|'([^']*)'|([^\s|;&]+))")
+_PICKER = re.compile(r"\|\s*(?:sed\s+-n\s+['\"]?/([^/\n]+)/p|[gmn]?awk\s+['\"][^'\"\n/]*/([^/\n]+)/)")
 _SEARCH = re.compile(r"\b(?:[ef]?grep|rg)\s([^|;&]{0,300})")
 _LISTS_FILES = re.compile(r"(?:^|\s)-(?:\w{0,8}l\b|\w{0,8}l\w{0,8}\s|-files-with-matches)")
 _KEY_TEXT = re.compile(r"\bPRIVATE\b|BEGIN [A-Z ]{0,30}KEY|\bAKIA|\bghp_|\bsk-")
@@ -64,6 +65,9 @@ def _sought(shell: Shell) -> int:
     for flags, *patterns in _FILTER.findall(shell.source[:20_000]):
         inverted = any("v" in flag and not flag.startswith("--") for flag in flags.split())
         if not inverted and "--invert-match" not in flags and seeks_secrets(shell, "".join(patterns)):
+            return NAMES
+    for patterns in _PICKER.findall(shell.source[:20_000]):
+        if seeks_secrets(shell, "".join(patterns)):
             return NAMES
     searches = _SEARCH.findall(shell.source[:20_000])
     return NAMES if any(_KEY_TEXT.search(text) and _LISTS_FILES.search(text) for text in searches) else 0
@@ -269,7 +273,7 @@ def ssh(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wor
     """Another machine: a connection, and a command that runs there."""
     parsed = parse(spec, words, stop=True)
     options(shell, spec, parsed)
-    if parsed.operands:
+    if parsed.operands and not parsed.has("-G", "-Q"):
         network(shell, spec, parsed.operands[0])
         if parsed.operands[1:]:
             shell.find(

@@ -234,3 +234,35 @@ def test_a_checkers_own_commands_may_be_two_words():
 
 def test_code_from_a_pipe_is_not_a_list_of_scripts():
     assert judge("cat x | bun run -").category >= Category.medium
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ar t lib.a",
+        "jar tf x.jar",
+        "gcc -fsyntax-only -Wall -Iinclude x.c",
+        "rustc --explain E0382",
+        "jupyter kernelspec list",
+        "zig fmt --check .",
+        "just -l",
+    ],
+)
+def test_tools_that_build_can_also_just_look(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ar t --plugin=/tmp/x.so lib.a",
+        "ar d lib.a x.o",
+        "jar xf x.jar",
+        "gcc -fsyntax-only -B/tmp x.c",
+        "gcc -fsyntax-only -fplugin=./x.so x.c",
+        "gcc -fsyntax-only @args x.c",
+        "jar tf .env",
+    ],
+)
+def test_just_looking_ends_where_something_is_loaded_or_changed(command):
+    assert judge(command).category >= Category.medium

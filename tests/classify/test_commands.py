@@ -224,3 +224,9 @@ def test_dry_is_what_the_command_itself_calls_dry():
 def test_a_command_that_needs_an_operand_says_nothing_without_one():
     assert judge("sample").category is Category.medium
     assert judge("sample 1234").category is Category.low
+
+
+def test_a_version_is_asked_for_in_many_ways():
+    for command in ("gopls version", "packer -help", "mytool --version", ": rm -rf /"):
+        assert judge(command).category is Category.low
+    assert judge("mytool version now").category is Category.medium

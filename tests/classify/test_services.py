@@ -125,3 +125,18 @@ def test_a_containers_environment_and_settings_hold_secrets(command):
 )
 def test_names_states_and_images_are_no_secrets(command):
     assert judge(command).category is Category.low
+
+
+def test_openssl_lists_without_loading():
+    assert judge("openssl list -cipher-commands").category is Category.low
+    assert judge("openssl list -provider-path /tmp -providers").category >= Category.medium
+    assert judge("openssl dgst -sign k f").category >= Category.medium
+
+
+def test_a_ping_counts():
+    assert judge("ping -c1 localhost").category is Category.medium
+
+
+@pytest.mark.parametrize("command", ["glab auth status -t", "glab variable list", "terraform show -json"])
+def test_what_shows_secrets_asks(command):
+    assert judge(command).category is Category.high

@@ -13,13 +13,17 @@ from checkrein.classify.flags import options, unlisted
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, matches_verb
-from checkrein.classify.words import HOLE, OPEN, UNKNOWN, Word
+from checkrein.classify.words import EMPTY, HOLE, OPEN, UNKNOWN, Word
 
 _TEST_SCRIPT = re.compile(r"^(?:test|tests|t)(?:[:_-][\w:.-]+)?$")
 _CHECK_SCRIPT = re.compile(
     r"^(?:lint|typecheck|type-check|check|tsc|types|format:check|fmt:check|lint:check)(?:[:_-](?:check|ci|all|types|ts|js|css|strict))?$"
 )
 _TESTING = re.compile(r"[tT]est|[cC]heck|spec|lint")
+_ONLY_CHECKS = re.compile(
+    r"-(?:fsyntax-only|W[\w=+-]*|std=[\w+]+|[ID].*|O\w?|g\d?|pedantic[\w-]*|ansi|c|m[\w=-]+)"
+)
+_ARCHIVE_LISTS = re.compile(r"-?[tp][vfOoVT]*|--list")
 _VERBOSE = frozenset("ant fab invoke inv doit rake just task grunt mage jake".split())
 """Runners whose `-v` is no version: they talk more while they do what they do by default."""
 _VERSION = frozenset(("--version", "-v", "-V", "version", "-version", "--help", "-h", "help"))
@@ -210,6 +214,13 @@ def terraform_fmt(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | No
 
 @handler("compiler")
 def compiler(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`gcc -fsyntax-only` reads, as long as every other option only says how."""
+    flags = [w.text for w in words if w.text.startswith(("-", "@"))]
+    if "-fsyntax-only" in flags and all(map(_ONLY_CHECKS.fullmatch, flags)):
+        for word in words:
+            if word.text not in flags:
+                path(shell, "read", word)
+        return EMPTY
     return version_only(shell, spec, words, stdin)
 
 
@@ -231,6 +242,10 @@ def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
             and matches_verb(goal.text, tuple(tests.needs.split()))
         ):
             return apply(shell, tests, words, stdin)
+    if len(words) > 1 and all(w.literal for w in words[:2]):
+        below = shell.tables.spec(f"{spec.name} {words[0].text} {words[1].text}")
+        if below is not None:
+            return apply(shell, below, words[2:], stdin)
     parsed_first = next((w for w in words if not w.text.startswith("-")), None)
     below = shell.tables.spec(f"{spec.name} {parsed_first.text}") if parsed_first is not None else None
     below = below or (shell.tables.spec(f"{spec.name} {words[0].text}") if words else None)
@@ -244,6 +259,17 @@ def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
     )
     delicate(shell, words)
     return UNKNOWN
+
+
+@handler("archiver")
+def archiver(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`ar t LIB`, `jar tf FILE`: letters that list or print; others make or change an archive."""
+    plain_rest = not any(w.text.startswith(("-", "@")) for w in words[1:])
+    if words and words[0].literal and _ARCHIVE_LISTS.fullmatch(words[0].text) and plain_rest:
+        for word in words[1:]:
+            path(shell, "read", word)
+        return Word(HOLE, OPEN)
+    return version_only(shell, spec, words, stdin)
 
 
 @handler("build-test")

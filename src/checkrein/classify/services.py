@@ -67,6 +67,10 @@ _OUT += (
     "--etag-save",
 )
 _MUTATION = re.compile(r"\bmutation\b")
+_LISTS = re.compile(r"-(?:1|verbose|select|help|(?!provider|prop)[a-z]+(?:-[a-z]+)*s)")
+"""What `openssl list` lists is a plural; providers it would load first."""
+_PINGS = frozenset("ping ping6 fping hping3 traceroute mtr arping".split())
+"""Their `-c` counts; that of other talkers runs a program."""
 _LOCAL = re.compile(r"(?:^|@|//)(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)(?=[:/]|$)")
 
 
@@ -156,7 +160,7 @@ def talker(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
         scope = "known" if known and len(known) == len(others) else scope
     target = (others or named or [Word(spec.name)])[0].shown
     shell.find("network", scope, target, f"`{spec.name}` talks to {target} ({scope})")
-    if any(
+    if spec.name not in _PINGS and any(
         w.text.startswith(("-e", "-c", "--exec", "--sh-exec")) or "EXEC:" in w.text or "SYSTEM:" in w.text
         for w in words
     ):
@@ -322,6 +326,8 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     verb = words[0].text
     rest = words[1:]
     flags = {w.text for w in rest}
+    if flags == {"-help"} or (verb == "list" and all(map(_LISTS.fullmatch, flags))):
+        return Word(HOLE, OPEN)
     if verb in ("s_client", "s_server", "s_time", "ocsp", "ts", "cmp"):
         target = next(
             (
@@ -357,7 +363,7 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     )
     quiet = quiet or (verb == "enc" and "-base64" in flags) or verb in ("base64",)
     quiet = quiet or (verb in ("pkey", "rsa", "ec", "ecparam") and "-noout" in flags and "-text" not in flags)
-    if not quiet and not flags & {"-pubin", "-list_curves"}:
+    if (not quiet and not flags & {"-pubin", "-list_curves"}) or "-sign" in flags:
         shell.find("exec", "unknown", f"openssl {verb}", f"`openssl {verb}` makes or uses keys")
     unlisted(shell, spec, parsed)
     for word in parsed.operands:

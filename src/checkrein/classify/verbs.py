@@ -110,7 +110,7 @@ def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
         operands = operands[1:]
     at = {"first": operands[:1], "second": operands[1:2], "any": operands[:4]}[spec.verb]
     named = tuple(verb for verb in writes if verb.strip("*-")) + change_verbs()
-    for word in at:
+    for index, word in enumerate(at):
         if matches_verb(word, criticals):
             return "critical"
         if matches_verb(word, tuple(v for v in secrets if v != "*")):
@@ -118,7 +118,8 @@ def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
         if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
             return "write"
         if word not in values and matches_verb(word, reads):
-            return "read"
+            # `auth0 logs streams create`: what reads as a verb may be a thing, with its verb behind it.
+            return "write" if spec.verb == "any" and set(at[index + 1 :]) & set(named) else "read"
         if matches_verb(word, named):
             return "write"
     if "*" in secrets:

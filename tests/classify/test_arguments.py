@@ -91,3 +91,12 @@ def test_names_of_secrets_are_followed(command):
 )
 def test_names_that_readers_found_are_names(command):
     assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize("command", ["cat /dev/sda", "xxd /dev/nvme0n1p1", "dd if=/dev/mapper/root"])
+def test_a_disk_holds_every_secret(command):
+    assert judge(command).category >= Category.high
+
+
+def test_noise_is_no_disk():
+    assert judge("head -c 8 /dev/urandom").category is Category.low

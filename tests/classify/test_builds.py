@@ -266,3 +266,15 @@ def test_tools_that_build_can_also_just_look(command):
 )
 def test_just_looking_ends_where_something_is_loaded_or_changed(command):
     assert judge(command).category >= Category.medium
+
+
+@pytest.mark.parametrize(
+    "command", ["shfmt .env", "black --diff .env", "shellcheck .env", "xmllint .env", "eslint .env"]
+)
+def test_a_checker_shows_what_it_reads(command):
+    assert judge(command).category is Category.high
+
+
+@pytest.mark.parametrize("command", ["shfmt -d x.sh", "black --check src", "shellcheck scripts/x.sh"])
+def test_checking_the_projects_own_code_is_low(command):
+    assert judge(command).category is Category.low

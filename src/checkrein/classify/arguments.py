@@ -17,6 +17,8 @@ from checkrein.classify.words import DYNAMIC, GLOB, HOLE, LITERAL, NAMES, NETWOR
 
 _PATHLIKE = re.compile(r"[/~]|^\.|\.[A-Za-z0-9]{1,6}$|^id_")
 
+_DISK = re.compile(r"/dev/(?:r?disk|sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|loop|mem|kmem|zd)")
+"""Devices that hold every file there is, whatever its path."""
 _DESCRIPTOR = re.compile(r"/dev/fd/[^/]*$")
 SAYS = {
     "package": "installs or changes packages",
@@ -171,7 +173,7 @@ def path(shell: Shell, role: str, word: Word) -> None:
         if scope == "everything":
             scope = "secret"
         if scope == "device":
-            scope = "system"
+            scope = "secret" if _DISK.match(place.path) else "system"
     if (
         role == "write"
         and (armed := arming.what(place.path))

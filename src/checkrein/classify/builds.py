@@ -80,6 +80,8 @@ def _run_by(shell: Shell, spec: Spec, parsed: Parsed) -> None:
             network(shell, spec, word)
         elif word.text.startswith("@") or (not word.text.startswith("//") and away(shell, word)):
             shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` runs what {word.shown} says")
+        elif shell.places.place(word, shell.cwd).scope == "secret":
+            path(shell, "read", word)
     kept = []
     for given in parsed.given:
         used = given.value
@@ -187,8 +189,9 @@ def formatter(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) 
     options(shell, spec, parsed._replace(given=kept, unknown=[u for u in parsed.unknown if u not in known]))
     checks = parsed.role("dry") or flags & {"--version", "--help", "-h", "-V", "-v", "--support-info"}
     if (checks and not rewriting) or (printing and not rewriting):
+        # INVARIANT: a checker shows what it reads
         for word in parsed.operands:
-            path(shell, "list", word)
+            path(shell, "read", word)
         return Word(HOLE, OPEN)
     for word in parsed.operands or [Word(".")]:
         path(shell, "write", word)

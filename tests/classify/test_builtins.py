@@ -121,3 +121,8 @@ def test_a_line_that_only_changes_the_shell_is_for_what_comes_later(command):
 )
 def test_changing_the_shell_for_this_line_is_low(command):
     assert judge(command).category is Category.low
+
+
+def test_asking_what_a_name_means_takes_names():
+    assert judge("command -v git node").category is Category.low
+    assert judge("command -V git reset --hard").category is Category.medium

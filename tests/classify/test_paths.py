@@ -185,3 +185,8 @@ def test_an_open_name_below_src_lies_in_src():
 )
 def test_who_came_in_and_tickets_are_secret(path):
     assert judge(f"cat {path}").category is Category.high
+
+
+def test_the_machines_passwords_are_not_even_looked_at():
+    assert judge("ls -l /etc/shadow").category is Category.medium
+    assert judge("ls -l /etc/hosts ~/.ssh").category is Category.low

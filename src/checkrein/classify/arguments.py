@@ -11,6 +11,7 @@ from collections.abc import Callable
 from checkrein.call import Category
 from checkrein.classify import arming, environment, hosts
 from checkrein.classify.expand import SECRET_NAME
+from checkrein.classify.paths import is_system_secret
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, GLOB, HOLE, LITERAL, NAMES, NETWORK, OPEN, SECRET, UNKNOWN, Word
@@ -166,6 +167,10 @@ def path(shell: Shell, role: str, word: Word) -> None:
         return
     place = shell.places.place(word, shell.cwd)
     scope = place.scope
+    if role == "list" and scope == "secret" and is_system_secret(place.path):
+        why = f"it looks at {word.shown}, which no work on a project needs"
+        shell.find("read", "hunt", place.path, why, Category.medium)
+        return
     if role == "list" or (scope == "null" and role != "delete"):
         shell.find("read", "list", place.path, f"it looks at {word.shown}")
         return

@@ -182,6 +182,8 @@ def replace_shell(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | No
 def command_builtin(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """`command -v x` only looks; `command x` and `builtin x` run it past functions and aliases."""
     if words and words[0].text in ("-v", "-V", "-pv", "-pV"):
+        if any(w.text.startswith("-") for w in words[2:]):
+            shell.find("exec", "unknown", "command", "what looks like a command is not what it runs")
         return Word(HOLE, OPEN)
     while words and words[0].text in ("-p", "--"):
         words = words[1:]

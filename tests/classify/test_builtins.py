@@ -110,7 +110,8 @@ def test_builtins_that_run_or_rename_things_are_seen():
 
 
 @pytest.mark.parametrize(
-    "command", ["set -x", "set -- a b", "export NAME", "readonly X", "unset X", "bash -c 'set -e'"]
+    "command",
+    ["set -x", "set -- a b", "export NAME", "readonly X", "unset X", "ulimit -n 100", "bash -c 'set -e'"],
 )
 def test_a_line_that_only_changes_the_shell_is_for_what_comes_later(command):
     assert judge(command).category is Category.medium

@@ -88,6 +88,14 @@ def set_options(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | Non
     return EMPTY
 
 
+@handler("state")
+def state(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    """`ulimit -n 100`, `unalias x`: flags alone show, words change this shell."""
+    if any(not w.text.startswith("-") for w in words):
+        shell.find("note", "state", "", "it changes this shell")
+    return Word(HOLE, OPEN)
+
+
 @handler("shift")
 def shift(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if shell.positional:

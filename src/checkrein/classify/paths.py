@@ -247,4 +247,4 @@ def _rules() -> dict[str, Any]:
 
 def is_system_secret(path: str) -> bool:
     """The few files of the machine that hold its passwords, known by their whole path."""
-    return _rules()["exact"].get(path) == "secret"
+    return bool(_rules()["exact"].get(path) == "secret")

@@ -209,7 +209,7 @@ def rsync(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> W
     return EMPTY
 
 
-_RENAMES = re.compile(r"(?:\s*(?:s|y|tr)(?P<mark>[/|,#!]).*?(?P=mark).*?(?P=mark)[gixsrcd]*\s*;?)+|[\w .-]*")
+_RENAMES = re.compile(r"(?:\s*(?:s|y|tr)/[^/]*/[^/]*/[gixsrcd]*;?)+\s*|[\w .-]*")
 
 
 @handler("rename")

@@ -46,3 +46,57 @@ def test_what_an_unknown_command_is_given_still_counts():
 
 def test_a_secret_handed_on_as_text_is_a_secret_read():
     assert judge('echo "$(cat .env)"').category >= Category.high
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'x=xenv; cat ".${x#x}"',
+        "cat ./$(base64 -d <<< LmVudg==)",
+        "sort names.txt | xargs cat",
+        "echo .env,x | cut -d , -f 1 | xargs cat",
+        "printf '.e\\nnv' | paste -sd '' | xargs cat",
+        "IFS=, read a b <<< .env,x; cat $a",
+        'mapfile -t F < names.txt; cat "${F[@]}"',
+    ],
+)
+def test_what_is_read_must_be_known(command):
+    assert judge(command).category >= Category.medium
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd ~/.ssh && ls | xargs cat",
+        "cd ~/.ssh && grep -r .",
+        "cat $(ls -d .en*)",
+        "cat $(echo .e?v)",
+        "ls -A1 | sed -n '/env/p' | xargs cat",
+        "bash -c 'cat \"$0\"' .env",
+    ],
+)
+def test_names_of_secrets_are_followed(command):
+    assert judge(command).category >= Category.high
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find . -name '*.py' | while read -r f; do wc -l \"$f\"; done",
+        "cd src && ls | xargs cat",
+        "cat $(git ls-files '*.md')",
+        'ls *.log | while IFS= read -r x; do head -1 "$x"; done',
+        "grep -rl foo src | xargs head -5",
+    ],
+)
+def test_names_that_readers_found_are_names(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize("command", ["cat /dev/sda", "xxd /dev/nvme0n1p1", "dd if=/dev/mapper/root"])
+def test_a_disk_holds_every_secret(command):
+    assert judge(command).category >= Category.high
+
+
+def test_noise_is_no_disk():
+    assert judge("head -c 8 /dev/urandom").category is Category.low

@@ -221,3 +221,60 @@ def test_ordinary_options_leave_a_test_run_a_test_run(command):
 def test_parsing_a_file_is_not_running_it(parses, runs):
     assert judge(parses).category is Category.low
     assert judge(runs).category > Category.low
+
+
+def test_a_runner_told_to_talk_more_still_runs():
+    assert judge("rake -v").category is Category.medium
+    assert judge("make -v").category is Category.low
+
+
+def test_a_checkers_own_commands_may_be_two_words():
+    assert judge("snyk container monitor img").category is Category.medium
+
+
+def test_code_from_a_pipe_is_not_a_list_of_scripts():
+    assert judge("cat x | bun run -").category >= Category.medium
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ar t lib.a",
+        "jar tf x.jar",
+        "gcc -fsyntax-only -Wall -Iinclude x.c",
+        "rustc --explain E0382",
+        "jupyter kernelspec list",
+        "zig fmt --check .",
+        "just -l",
+    ],
+)
+def test_tools_that_build_can_also_just_look(command):
+    assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ar t --plugin=/tmp/x.so lib.a",
+        "ar d lib.a x.o",
+        "jar xf x.jar",
+        "gcc -fsyntax-only -B/tmp x.c",
+        "gcc -fsyntax-only -fplugin=./x.so x.c",
+        "gcc -fsyntax-only @args x.c",
+        "jar tf .env",
+    ],
+)
+def test_just_looking_ends_where_something_is_loaded_or_changed(command):
+    assert judge(command).category >= Category.medium
+
+
+@pytest.mark.parametrize(
+    "command", ["shfmt .env", "black --diff .env", "shellcheck .env", "xmllint .env", "eslint .env"]
+)
+def test_a_checker_shows_what_it_reads(command):
+    assert judge(command).category is Category.high
+
+
+@pytest.mark.parametrize("command", ["shfmt -d x.sh", "black --check src", "shellcheck scripts/x.sh"])
+def test_checking_the_projects_own_code_is_low(command):
+    assert judge(command).category is Category.low

@@ -15,7 +15,7 @@ from checkrein.call import Category
         "echo $HOME",
         "printf '%s\\n' hi",
         "printf -v x hi",
-        "set -euo pipefail",
+        "set -euo pipefail; ls",
         "read -r x",
         "mapfile -t lines < a.txt",
         "trap 'echo bye' EXIT",
@@ -107,3 +107,23 @@ def test_builtins_that_run_or_rename_things_are_seen():
         assert judge(command).category > Category.low
     for command in ("jobs -l", "getopts ab: opt; echo $opt"):
         assert judge(command).category is Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["set -x", "set -- a b", "export NAME", "readonly X", "unset X", "ulimit -n 100", "bash -c 'set -e'"],
+)
+def test_a_line_that_only_changes_the_shell_is_for_what_comes_later(command):
+    assert judge(command).category is Category.medium
+
+
+@pytest.mark.parametrize(
+    "command", ["set -e; ls", "export CI && npm test", "unset X; git status", "export A=b"]
+)
+def test_changing_the_shell_for_this_line_is_low(command):
+    assert judge(command).category is Category.low
+
+
+def test_asking_what_a_name_means_takes_names():
+    assert judge("command -v git node").category is Category.low
+    assert judge("command -V git reset --hard").category is Category.medium

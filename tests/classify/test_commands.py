@@ -217,3 +217,30 @@ def test_a_dry_run_that_is_cancelled_is_none(pretends, acts):
 def test_a_reader_pointed_at_another_machine_talks_to_it(command):
     risk = judge(command)
     assert risk.category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apt-get -s update -o APT::Update::Pre-Invoke::=id",
+        "helm --dry-run install a b --post-renderer=/tmp/x",
+    ],
+)
+def test_a_dry_run_still_does_what_its_other_options_say(command):
+    assert judge(command).category >= Category.medium
+
+
+def test_dry_is_what_the_command_itself_calls_dry():
+    assert judge("apt-get -s install x").category is Category.low
+    assert judge("port -s install x").category is Category.high
+
+
+def test_a_command_that_needs_an_operand_says_nothing_without_one():
+    assert judge("sample").category is Category.medium
+    assert judge("sample 1234").category is Category.low
+
+
+def test_a_version_is_asked_for_in_many_ways():
+    for command in ("gopls version", "packer -help", "mytool --version", ": rm -rf /"):
+        assert judge(command).category is Category.low
+    assert judge("mytool version now").category is Category.medium

@@ -137,3 +137,11 @@ def test_our_own_store_is_not_an_agent_s_to_change():
     assert judge(f"sqlite3 {store} 'delete from rule'").category is Category.critical
     assert judge(f"sqlite3 {store}").category is Category.critical
     assert judge(f"sqlite3 -readonly {store} 'select 1'").category is Category.low
+
+
+@pytest.mark.parametrize("flag", ["", "-readonly "])
+def test_a_secret_database_is_a_secret(flag):
+    assert judge(f"sqlite3 {flag}~/.mozilla/firefox/a/cookies.sqlite 'select 1'").category is Category.high
+    assert (
+        judge(f"sqlite3 {flag}~/.config/google-chrome/Default/Cookies 'select 1'").category is Category.high
+    )

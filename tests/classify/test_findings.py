@@ -59,3 +59,13 @@ def test_reasons_of_a_deep_line_end_somewhere():
         reason, levels = reason.children[-1], levels + 1
     assert levels < 12
     assert top.category is Category.high
+
+
+def test_a_part_does_only_one_thing_when_every_command_in_it_does():
+    root, one, other = Part("a; b"), Part("a"), Part("b")
+    root.children = [one, other]
+    one.findings.append(Finding(Effect("note", "state", ""), Category.low, "x"))
+    assert not root.only("note", "state")
+    other.findings.append(Finding(Effect("note", "state", ""), Category.low, "x"))
+    assert root.only("note", "state")
+    assert not Part("").only("note", "state")

@@ -30,3 +30,8 @@ def test_everyday_options_cost_nothing(command):
 @pytest.mark.parametrize("name", ["--exec", "--plugin", "--output", "--config-file", "--preload"])
 def test_some_names_tell(name):
     assert telling(name)
+
+
+def test_an_option_we_have_not_listed_may_open_the_secret_it_names():
+    assert judge("diffstat --file=.env").category is Category.high
+    assert judge("tokei --exclude=.env").category is Category.low

@@ -104,3 +104,9 @@ def test_shells_with_a_syntax_of_their_own_are_opaque():
 def test_our_own_command_line_run_as_a_module_is_our_own_command_line():
     assert judge("python -m checkrein rules add allow --tool Bash").category is Category.critical
     assert judge("python -m checkrein audit list").category is Category.low
+
+
+def test_words_behind_an_unquoted_command_are_not_part_of_it():
+    assert judge("bash -c git status").category is Category.medium
+    assert judge("bash -lc 'git status'").category is Category.low
+    assert judge("bash -c 'echo \"$1\"' _ hello").category is Category.low

@@ -69,3 +69,15 @@ def test_throwing_changes_away_is_worse_than_switching():
 def test_a_verb_that_changes_counts_wherever_it_stands(looks, changes):
     assert judge(looks).category is Category.low
     assert judge(changes).category > Category.low
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["iptables-restore < rules", "cat rules | iptables-restore -n", "dhclient", "ssh-keygen", "trash-empty"],
+)
+def test_what_acts_without_operands_or_on_its_input_is_no_listing(command):
+    assert judge(command).category >= Category.medium
+
+
+def test_private_networks_are_not_looked_at_unasked():
+    assert judge("scutil --nc list").category is Category.medium

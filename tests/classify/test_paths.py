@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ground import judge
 
 from checkrein.call import Category, tool_call
 from checkrein.classify import classify
@@ -177,3 +178,15 @@ def test_secrets_are_found_in_any_case_and_through_any_process(path):
 def test_an_open_name_below_src_lies_in_src():
     call = {"tool": "Bash", "arguments": {"command": "echo x > src/$F.py"}, "project": "/p"}
     assert classify(tool_call(call)).domains == ("file_write_src",)
+
+
+@pytest.mark.parametrize(
+    "path", ["/var/log/auth.log", "/var/log/secure", "/var/log/ufw.log.1", "/tmp/krb5cc_1000"]
+)
+def test_who_came_in_and_tickets_are_secret(path):
+    assert judge(f"cat {path}").category is Category.high
+
+
+def test_the_machines_passwords_are_not_even_looked_at():
+    assert judge("ls -l /etc/shadow").category is Category.medium
+    assert judge("ls -l /etc/hosts ~/.ssh").category is Category.low

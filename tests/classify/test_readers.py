@@ -97,3 +97,24 @@ def test_a_mode_that_looks_like_an_option_is_a_mode():
 def test_a_reader_that_can_do_more_is_told_from_one_that_reads(reads, does_more):
     assert judge(reads).category is Category.low
     assert judge(does_more).category > Category.low
+
+
+def test_an_archive_printed_whole_may_hold_anything():
+    assert judge("unzip -p a.zip").category is Category.medium
+    assert judge("unzip -p a.zip README.md").category is Category.low
+    assert judge("unzip -p a.zip .env").category is Category.high
+    assert judge("unzip -l a.zip").category is Category.low
+
+
+@pytest.mark.parametrize("command", ["sysctl -n kern.hv_vmm_present", "systemd-detect-virt", "dmidecode"])
+def test_asking_who_watches_is_medium(command):
+    assert judge(command).category is Category.medium
+
+
+@pytest.mark.parametrize("command", ["rename -n 'system(1)' a", "rename -n 's/a/`id`/e' a"])
+def test_renaming_by_code_runs_it(command):
+    assert judge(command).category >= Category.medium
+
+
+def test_renaming_by_a_pattern_can_be_tried_out():
+    assert judge("rename -n 's/a/b/' *.txt").category is Category.low

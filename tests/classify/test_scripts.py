@@ -191,3 +191,10 @@ def test_an_unknown_part_of_a_sed_script_is_tame_only_where_it_is_a_value(comman
 )
 def test_sql_behind_a_quote_or_a_comment_is_read_as_the_dialect_reads_it(command, low):
     assert (judge(command).category is Category.low) == low
+
+
+def test_several_statements_for_a_server_are_not_taken_apart():
+    assert judge("mysql -e 'select 1; select 2'").category is Category.medium
+    assert judge("mysql -e 'select 1;'").category is Category.low
+    assert judge("psql -c 'select 1' -c 'select 2'").category is Category.low
+    assert judge("sqlite3 a.db 'select 1; select 2'").category is Category.low

@@ -77,3 +77,66 @@ def test_words_about_services_are_only_words():
         "gh pr view 1 --json title,deletions",
     ):
         assert judge(command).category is Category.low, command
+
+
+@pytest.mark.parametrize("command", ["echo hi | slackcat", "nullmailer-inject < letter", "cat a | ntfy"])
+def test_a_sender_that_is_fed_something_sends_it(command):
+    assert judge(command).category is Category.critical
+
+
+def test_a_sender_with_nothing_to_send_says_nothing():
+    assert judge("mutt").category is Category.medium
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker inspect web",
+        "docker container inspect web",
+        "podman inspect web",
+        "docker inspect -f '{{.Config.Env}}' web",
+        "docker inspect --format '{{json .Config}}' web",
+        "docker compose config --environment",
+        "docker compose config | grep -i password",
+        "kubectl get cm app -o yaml | grep -i token",
+        "helm get values prod | grep secret",
+        "netlify env:list",
+        "pulumi stack output --show-secrets",
+    ],
+)
+def test_a_containers_environment_and_settings_hold_secrets(command):
+    assert judge(command).category >= Category.medium
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker inspect -f '{{.State.Status}}' web",
+        "docker inspect --type image alpine",
+        "docker image inspect alpine",
+        "docker network inspect bridge",
+        "kubectl get pods | grep token-service",
+        "kubectl describe pod web | grep -i image",
+        "docker compose config --services",
+        "aws secretsmanager list-secrets",
+        "gcloud secrets list",
+        "security find-internet-password -s host",
+    ],
+)
+def test_names_states_and_images_are_no_secrets(command):
+    assert judge(command).category is Category.low
+
+
+def test_openssl_lists_without_loading():
+    assert judge("openssl list -cipher-commands").category is Category.low
+    assert judge("openssl list -provider-path /tmp -providers").category >= Category.medium
+    assert judge("openssl dgst -sign k f").category >= Category.medium
+
+
+def test_a_ping_counts():
+    assert judge("ping -c1 localhost").category is Category.medium
+
+
+@pytest.mark.parametrize("command", ["glab auth status -t", "glab variable list", "terraform show -json"])
+def test_what_shows_secrets_asks(command):
+    assert judge(command).category is Category.high

@@ -87,3 +87,28 @@ def test_everyday_scripting_stays_low(command):
 )
 def test_a_secret_variable_by_any_road_is_a_secret(command):
     assert judge(command).category >= Category.high
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'export "LD_PRELOAD=/tmp/x.so"; ls',
+        "declare -x 'PATH=/tmp'; ls",
+        "n=LD_PRELOAD; export $n=/tmp/x.so; ls",
+        'readonly "PATH=/tmp"; ls',
+    ],
+)
+def test_a_declaration_in_quotes_is_a_declaration(command):
+    assert judge(command).category is Category.high
+
+
+@pytest.mark.parametrize(
+    "command", ['while read k v; do export "$k=$v"; done < a', "export $(cat a | xargs); ls"]
+)
+def test_a_variable_nobody_knows_may_be_any(command):
+    assert judge(command).category >= Category.medium
+
+
+def test_a_harmless_declaration_in_quotes_is_harmless():
+    assert judge('export "NODE_ENV=test" && npm test').category is Category.low
+    assert judge('x=1; export "x"; export "FOO=bar"; ls').category is Category.low

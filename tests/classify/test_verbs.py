@@ -56,3 +56,8 @@ def test_whoever_shows_secrets_is_never_low(command):
 def test_a_dry_run_that_is_taken_back_is_no_dry_run():
     assert judge("kubectl apply -f x.yaml --dry-run=client").category is Category.low
     assert judge("kubectl apply -f x.yaml --dry-run=client --dry-run=none").category >= Category.high
+
+
+def test_a_thing_that_is_called_like_a_verb_has_its_verb_behind_it():
+    assert judge("auth0 logs streams create").category is Category.high
+    assert judge("auth0 logs list").category is Category.low

@@ -156,3 +156,15 @@ def test_tar_packs_what_lies_below_the_folder_it_is_sent_to():
     assert judge("tar -cf - -T list").category > Category.low
     assert judge("tar -xOf a.tar .env").category is Category.high
     assert judge("tar -C src -cf - .").category is Category.low
+
+
+def test_xargs_without_a_command_or_input_says_nothing():
+    assert judge("xargs -0 -n 1").category is Category.medium
+    assert judge("echo ' a ' | xargs").category is Category.low
+    assert judge("xargs < names.txt").category < Category.high
+
+
+def test_an_archive_printed_whole_may_hold_anything():
+    assert judge("tar -xOf a.tar").category is Category.medium
+    assert judge("tar -xOf a.tar README.md").category is Category.low
+    assert judge("tar -xOf a.tar .env").category is Category.high

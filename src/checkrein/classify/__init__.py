@@ -79,6 +79,8 @@ def _shell(call: ToolCall, tables: Tables, places: Places) -> Risk:
     except (Overflow, RecursionError):
         # INVARIANT: a line that exceeds a cap is never low
         return _capped("the line has more parts or levels than we follow")
+    if shell.part.only("note", "state"):
+        shell.find("config", "session", "", "it only changes the shell, for commands that are still to come")
     extra = flows((finding.effect for finding in shell.part.all()), call.history)
     size = complexity(shell.part.leaves(), shell.nesting, shell.expander.dynamic, shell.opaque)
     return risk(shell.part, complexity=size, extra=extra)

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from checkrein.call import Category
 from checkrein.classify import arming, environment, hosts
 from checkrein.classify.expand import SECRET_NAME
+from checkrein.classify.paths import is_system_secret
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, GLOB, HOLE, LITERAL, NAMES, NETWORK, OPEN, SECRET, UNKNOWN, Word
 
 _PATHLIKE = re.compile(r"[/~]|^\.|\.[A-Za-z0-9]{1,6}$|^id_")
 
+_DISK = re.compile(r"/dev/(?:r?disk|sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|loop|mem|kmem|zd)")
+"""Devices that hold every file there is, whatever its path."""
 _DESCRIPTOR = re.compile(r"/dev/fd/[^/]*$")
 SAYS = {
     "package": "installs or changes packages",
@@ -144,7 +147,7 @@ def path(shell: Shell, role: str, word: Word) -> None:
     """A word used as a path."""
     if not word.text:
         return
-    if word.kind == DYNAMIC and not word.known:
+    if word.kind == DYNAMIC and (not word.known or (role == "read" and HOLE in word.text)):
         if role == "list":
             return
         kind = "exec" if role == "read" else role
@@ -152,6 +155,9 @@ def path(shell: Shell, role: str, word: Word) -> None:
         return
     if role == "read" and word.kind == OPEN and word.taint & NAMES:
         shell.find("read", "secret", word.shown, "it reads files whose names are names of secrets")
+        return
+    if role == "read" and not word.known and among_secrets(shell):
+        shell.find("read", "secret", word.shown, "it reads files of a folder that holds secrets")
         return
     if word.text == "-" or (_DESCRIPTOR.match(word.text) and role in ("read", "list", "write")):
         return
@@ -161,6 +167,10 @@ def path(shell: Shell, role: str, word: Word) -> None:
         return
     place = shell.places.place(word, shell.cwd)
     scope = place.scope
+    if role == "list" and scope == "secret" and is_system_secret(place.path):
+        why = f"it looks at {word.shown}, which no work on a project needs"
+        shell.find("read", "hunt", place.path, why, Category.medium)
+        return
     if role == "list" or (scope == "null" and role != "delete"):
         shell.find("read", "list", place.path, f"it looks at {word.shown}")
         return
@@ -168,7 +178,7 @@ def path(shell: Shell, role: str, word: Word) -> None:
         if scope == "everything":
             scope = "secret"
         if scope == "device":
-            scope = "system"
+            scope = "secret" if _DISK.match(place.path) else "system"
     if (
         role == "write"
         and (armed := arming.what(place.path))
@@ -179,6 +189,20 @@ def path(shell: Shell, role: str, word: Word) -> None:
     if role == "write" and scope == "everything":
         scope = "system"
     shell.find(role, scope, place.path, f"it {role}s {word.shown} ({scope})")
+
+
+def members(shell: Shell, words: list[Word]) -> None:
+    """Files shown straight out of an archive: nobody sees what lies in it, so they must be named."""
+    if not words:
+        shell.find("exec", "archive", "", "it prints all that lies in an archive, whatever that is")
+    for word in words:
+        if shell.places.place(word, shell.cwd).scope == "secret":
+            shell.find("read", "secret", word.shown, f"it takes {word.shown} (secret) out of an archive")
+
+
+def among_secrets(shell: Shell) -> bool:
+    """Whether the line went into a folder that holds secrets."""
+    return shell.cwd is not None and shell.places.place(Word("."), shell.cwd).scope == "secret"
 
 
 def network(shell: Shell, spec: Spec, word: Word) -> None:

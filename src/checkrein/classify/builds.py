@@ -13,13 +13,19 @@ from checkrein.classify.flags import options, unlisted
 from checkrein.classify.options import Parsed, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec, matches_verb
-from checkrein.classify.words import HOLE, OPEN, UNKNOWN, Word
+from checkrein.classify.words import EMPTY, HOLE, OPEN, UNKNOWN, Word
 
 _TEST_SCRIPT = re.compile(r"^(?:test|tests|t)(?:[:_-][\w:.-]+)?$")
 _CHECK_SCRIPT = re.compile(
     r"^(?:lint|typecheck|type-check|check|tsc|types|format:check|fmt:check|lint:check)(?:[:_-](?:check|ci|all|types|ts|js|css|strict))?$"
 )
 _TESTING = re.compile(r"[tT]est|[cC]heck|spec|lint")
+_ONLY_CHECKS = re.compile(
+    r"-(?:fsyntax-only|W[\w=+-]*|std=[\w+]+|[ID].*|O\w?|g\d?|pedantic[\w-]*|ansi|c|m[\w=-]+)"
+)
+_ARCHIVE_LISTS = re.compile(r"-?[tp][vfOoVT]*|--list")
+_VERBOSE = frozenset("ant fab invoke inv doit rake just task grunt mage jake".split())
+"""Runners whose `-v` is no version: they talk more while they do what they do by default."""
 _VERSION = frozenset(("--version", "-v", "-V", "version", "-version", "--help", "-h", "help"))
 _INSTALLED = (
     "eslint",
@@ -54,9 +60,11 @@ _CODE_FILE = re.compile(r"^[./~]|[.](?:[cm]?[jt]sx?|py|rb|so|dll|jar|php|ex|exs|
 @handler("runner")
 def runner(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """Test runners load configuration and files: only the project's own are a test run."""
-    below = shell.tables.spec(f"{spec.name} {words[0].text}") if words and words[0].literal else None
-    if below is not None:
-        return apply(shell, below, words[1:], stdin)
+    for count in (2, 1):
+        if len(words) >= count and all(w.literal for w in words[:count]):
+            below = shell.tables.spec(" ".join([spec.name, *(w.text for w in words[:count])]))
+            if below is not None:
+                return apply(shell, below, words[count:], stdin)
     parsed = parse(spec, [w for w in words if w.text != "--"])
     _run_by(shell, spec, parsed)
     shell.find(
@@ -72,6 +80,8 @@ def _run_by(shell: Shell, spec: Spec, parsed: Parsed) -> None:
             network(shell, spec, word)
         elif word.text.startswith("@") or (not word.text.startswith("//") and away(shell, word)):
             shell.find("exec", "elsewhere", word.shown, f"`{spec.name}` runs what {word.shown} says")
+        elif shell.places.place(word, shell.cwd).scope == "secret":
+            path(shell, "read", word)
     kept = []
     for given in parsed.given:
         used = given.value
@@ -179,8 +189,9 @@ def formatter(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) 
     options(shell, spec, parsed._replace(given=kept, unknown=[u for u in parsed.unknown if u not in known]))
     checks = parsed.role("dry") or flags & {"--version", "--help", "-h", "-V", "-v", "--support-info"}
     if (checks and not rewriting) or (printing and not rewriting):
+        # INVARIANT: a checker shows what it reads
         for word in parsed.operands:
-            path(shell, "list", word)
+            path(shell, "read", word)
         return Word(HOLE, OPEN)
     for word in parsed.operands or [Word(".")]:
         path(shell, "write", word)
@@ -206,13 +217,24 @@ def terraform_fmt(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | No
 
 @handler("compiler")
 def compiler(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`gcc -fsyntax-only` reads, as long as every other option only says how."""
+    flags = [w.text for w in words if w.text.startswith(("-", "@"))]
+    if "-fsyntax-only" in flags and all(map(_ONLY_CHECKS.fullmatch, flags)):
+        for word in words:
+            if word.text not in flags:
+                path(shell, "read", word)
+        return EMPTY
     return version_only(shell, spec, words, stdin)
 
 
 @handler("version-only")
 def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """A tool that runs anything it is told to, except when it is only asked for its version."""
-    if len(words) == 1 and words[0].text in _VERSION:
+    if (
+        len(words) == 1
+        and words[0].text in _VERSION
+        and not (words[0].text == "-v" and spec.name in _VERBOSE)
+    ):
         return Word(HOLE, OPEN)
     tests = shell.tables.spec(f"{spec.name} test")
     if tests is not None and tests.needs:
@@ -223,6 +245,10 @@ def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
             and matches_verb(goal.text, tuple(tests.needs.split()))
         ):
             return apply(shell, tests, words, stdin)
+    if len(words) > 1 and all(w.literal for w in words[:2]):
+        below = shell.tables.spec(f"{spec.name} {words[0].text} {words[1].text}")
+        if below is not None:
+            return apply(shell, below, words[2:], stdin)
     parsed_first = next((w for w in words if not w.text.startswith("-")), None)
     below = shell.tables.spec(f"{spec.name} {parsed_first.text}") if parsed_first is not None else None
     below = below or (shell.tables.spec(f"{spec.name} {words[0].text}") if words else None)
@@ -236,6 +262,17 @@ def version_only(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None
     )
     delicate(shell, words)
     return UNKNOWN
+
+
+@handler("archiver")
+def archiver(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """`ar t LIB`, `jar tf FILE`: letters that list or print; others make or change an archive."""
+    plain_rest = not any(w.text.startswith(("-", "@")) for w in words[1:])
+    if words and words[0].literal and _ARCHIVE_LISTS.fullmatch(words[0].text) and plain_rest:
+        for word in words[1:]:
+            path(shell, "read", word)
+        return Word(HOLE, OPEN)
+    return version_only(shell, spec, words, stdin)
 
 
 @handler("build-test")
@@ -290,7 +327,7 @@ def audit(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> W
 @handler("run-script")
 def run_script(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     """A script of package.json: a test or check by its name, else whatever the project says."""
-    named = [w for w in words if not w.text.startswith("-")]
+    named = [w for w in words if not w.text.startswith("-") or w.text == "-"]
     if not named:
         return Word(HOLE, OPEN)
     name = named[0].text

@@ -12,7 +12,7 @@ from checkrein.classify.commands import handler
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, LITERAL, OPEN, SECRET, UNKNOWN, Word, joined
+from checkrein.classify.words import DYNAMIC, EMPTY, GLOB, HOLE, LITERAL, OPEN, SECRET, UNKNOWN, Word, joined
 
 _PERCENT = re.compile(r"%(?:%|[-+ #0]*[\d*]*(?:\.[\d*]+)?[diouxXfFeEgGaAcsbqn(])")
 
@@ -41,7 +41,7 @@ def echo(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> W
     text = joined(words) if words else Word("\n")
     if escapes and "\\" in text.text:
         return Word(HOLE, DYNAMIC, text.taint)
-    return text if text.kind != 1 else text._replace(kind=OPEN)
+    return shell.found(text, words) if text.kind == GLOB else text
 
 
 @handler("printf")
@@ -73,6 +73,7 @@ def printf(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) ->
 def set_options(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
     if not words:
         shell.find("secret", "environment", "set", "`set` prints variables, secrets among them")
+    shell.find("note", "state", "set", "it changes this shell")
     for index, word in enumerate(words):
         if word.text == "--":
             shell.positional = list(words[index + 1 :])
@@ -85,6 +86,14 @@ def set_options(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | Non
         ):
             shell.find("config", "shell", word.text, "it exports or records every variable from here on")
     return EMPTY
+
+
+@handler("state")
+def state(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+    """`ulimit -n 100`, `unalias x`: flags alone show, words change this shell."""
+    if any(not w.text.startswith("-") for w in words):
+        shell.find("note", "state", "", "it changes this shell")
+    return Word(HOLE, OPEN)
 
 
 @handler("shift")
@@ -105,7 +114,11 @@ def read_variable(shell: Shell, spec: Spec, words: list[Word], stdin: Word | Non
         shell.find("exec", "shell", spec.name, f"`{spec.name} -C` runs a command for each line")
     source = stdin if stdin is not None else UNKNOWN
     value = source if source.kind in (LITERAL, OPEN) else Word(HOLE, DYNAMIC, source.taint)
-    for word in parsed.operands:
+    if value.literal and len(parsed.operands) > 1:
+        # Which part goes where depends on IFS.
+        value = Word(HOLE, DYNAMIC, source.taint)
+    names = parsed.operands + [g.value for g in parsed.given if g.name == "-a" and g.value is not None]
+    for word in names:
         shell.set_variable(word.text, value)
     shell.set_variable("REPLY", value)
     shell.set_variable("MAPFILE", value)
@@ -177,6 +190,8 @@ def replace_shell(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | No
 def command_builtin(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """`command -v x` only looks; `command x` and `builtin x` run it past functions and aliases."""
     if words and words[0].text in ("-v", "-V", "-pv", "-pV"):
+        if any(w.text.startswith("-") for w in words[2:]):
+            shell.find("exec", "unknown", "command", "what looks like a command is not what it runs")
         return Word(HOLE, OPEN)
     while words and words[0].text in ("-p", "--"):
         words = words[1:]

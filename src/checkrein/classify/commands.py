@@ -20,7 +20,7 @@ from checkrein.classify.flags import options, quiet, unlisted
 from checkrein.classify.options import Parsed, assign, parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
-from checkrein.classify.verbs import asks_for_help, named_thing, verbs
+from checkrein.classify.verbs import asks_for_help, named_thing, picks_secrets, verbs
 from checkrein.classify.words import (
     DYNAMIC,
     EMPTY,
@@ -47,6 +47,7 @@ _LOADERS = frozenset(
     " ansible-inventory sls serverless".split()
 )
 """Commands that run the files of the directory they stand in even when they only show something."""
+_ASKS = (("--help", "--version"), ("--help", "--version", "-help", "-version"))
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
 
 
@@ -121,6 +122,8 @@ def _here(shell: Shell, spec: Spec, rest: list[Word], stdin: Word | None) -> Wor
     """INVARIANT: tests and checks of a directory outside the project are code from elsewhere."""
     before = len(shell.part.findings)
     output = apply(shell, spec, rest, stdin)
+    if spec.effect == "network" and any(spec.verbs):
+        picks_secrets(shell, spec, rest)
     runs = any(f.effect.kind == "test" for f in shell.part.findings[before:])
     runs = runs or (spec.name in _LOADERS and bool(rest) and rest[0].text not in ("--version", "version"))
     if runs and outside(shell, Word(".")):
@@ -132,9 +135,9 @@ def _here(shell: Shell, spec: Spec, rest: list[Word], stdin: Word | None) -> Wor
 def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
     plain_words = all(_PLAIN_WORD.match(w.text) and w.literal for w in rest[:-1])
     last = rest[-1].text if rest else ""
-    asks = last == "--help" or (last == "--version" and len(rest) == 1)
+    asks = last == "--help" or (last in ("--version", "version") and len(rest) == 1)
     if asks and plain_words and name.replace("-", "").isalnum():
-        shell.find("read", "help", name, f"`{name}` shows its {last[2:]}")
+        shell.find("read", "help", name, f"`{name}` shows its {last.lstrip('-')}")
         return Word(HOLE, OPEN)
     shell.find("exec", "unknown", name, f"`{name}` is not a command we know")
     delicate(shell, rest)
@@ -143,7 +146,7 @@ def unknown_command(shell: Shell, name: str, rest: list[Word]) -> Word:
 
 def apply(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """The words after a command's name, judged by its table entry."""
-    if len(words) == 1 and words[0].literal and words[0].text in ("--help", "--version"):
+    if len(words) == 1 and words[0].literal and words[0].text in _ASKS[spec.style == "long"]:
         return Word(HOLE, OPEN)
     if spec.handler in HANDLERS:
         output = HANDLERS[spec.handler](shell, spec, words, stdin)
@@ -171,6 +174,10 @@ def _subcommand(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     if first.text == "help" or (words[0].text.startswith("--") and words[0].text in spec.verbs[0]):
         return Word(HOLE, OPEN)
     if parsed.role("dry"):
+        # INVARIANT: a dry run still does what its other options say
+        whole = parse(spec, words)
+        options(shell, spec, whole)
+        unlisted(shell, spec, whole)
         shell.find("read", "dry", spec.name, f"`{spec.name} {first.shown}` only says what it would do")
         return Word(HOLE, OPEN)
     deeper = _deeper(shell, spec.name, parsed.operands)
@@ -215,6 +222,8 @@ def _deeper(shell: Shell, name: str, words: list[Word]) -> tuple[Spec, list[Word
 def plain(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     if asks_for_help(words) and "command*" not in spec.args and "shell*" not in spec.args:
         return Word(HOLE, OPEN)
+    if not words and not spec.bare:
+        shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
     if spec.effect == "network" and any(w.text == HOLE and not w.quoted for w in words):
         shell.find("exec", "unknown", spec.name, f"an option of `{spec.name}` cannot be known")
     stops = any(role in ("command*", "shell*") for role in spec.args)
@@ -295,17 +304,20 @@ def _printed(shell: Shell, spec: Spec, parsed: Parsed, stdin: Word | None) -> Wo
             taint |= NETWORK
     for word in parsed.operands:
         taint |= word.taint
+    if any(word.kind == GLOB for word in parsed.operands):
+        taint = shell.found(Word("", OPEN, taint), parsed.operands).taint
     gives = spec.gives
     if gives == "words":
         kind = max((w.kind for w in parsed.operands), default=LITERAL)
         return Word(" ".join(w.text for w in parsed.operands), kind if kind != GLOB else OPEN, taint)
     if gives == "same":
-        files = [] if spec.args == ("text*",) else parsed.operands
-        if stdin is not None and len(files) <= (1 if spec.args[0] in ("pattern", "script") else 0):
+        files = [] if spec.args == ("text*",) else [w for w in parsed.operands if w.text != "-"]
+        alone = len(files) <= (1 if spec.args[0] in ("pattern", "script") else 0)
+        # An open entry does not know which of its operands are values of options.
+        if stdin is not None and (alone or spec.open):
             same = stdin.literal and spec.name in ("cat", "tee")
             return stdin if same else Word(HOLE, passed_on(stdin), taint)
-        made = stdin is None and len(parsed.operands) <= (1 if spec.args[0] == "script" else -1)
-        return Word(HOLE, DYNAMIC if made or spec.name in ("cat", "head", "tail", "tac") else OPEN, taint)
+        return Word(HOLE, DYNAMIC, taint)
     if gives == "content":
         return Word(HOLE, DYNAMIC, taint)
     return Word(HOLE, OPEN, taint)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from checkrein.classify import hosts
-from checkrein.classify.arguments import SCRIPTS
+from checkrein.classify.arguments import SCRIPTS, path
 from checkrein.classify.commands import handler, operands
 from checkrein.classify.flags import options
 from checkrein.classify.options import Parsed, parse
@@ -35,6 +35,8 @@ def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
         statements = [
             g.value for g in parsed.given if g.role == "sql" and g.value is not None
         ] + parsed.operands[1:]
+        for word in parsed.operands[:1]:
+            path(shell, "read", word)
         for word in statements:
             reaches_out(shell, spec, word)
         options(shell, spec, parsed._replace(given=[g for g in parsed.given if g.role != "sql"]))

@@ -34,6 +34,13 @@ class Part:
         for child in self.children:
             yield from child.all()
 
+    def only(self, kind: str, scope: str) -> bool:
+        """Whether every command in it does this and nothing else."""
+        same = all((f.effect.kind, f.effect.scope) == (kind, scope) for f in self.findings)
+        if self.children:
+            return same and all(child.only(kind, scope) for child in self.children)
+        return same and bool(self.findings)
+
     def leaves(self) -> int:
         return sum(child.leaves() for child in self.children) if self.children else 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from checkrein.call import Category
-from checkrein.classify.arguments import SAYS, away, is_url, network, path, value
+from checkrein.classify.arguments import SAYS, away, delicate, is_url, network, path, value
 from checkrein.classify.options import Given, Parsed, telling
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
@@ -24,6 +24,10 @@ _FORMATTED = ("jsonpath", "custom-columns", "go-template", "template", "json", "
 _HOSTS = re.compile(r"(?:^|[-_.])(?:host|server|url|uri|endpoint|registry|proxy)s?$")
 OWN_ADDRESSES = frozenset(("aws", "gcloud", "az", "gh", "glab", "git"))
 """Clients that only ever talk to their own service, whatever address an argument shows."""
+_LEAVES_OUT = re.compile(
+    r"exclude|ignore|skip|omit|without|(?:^|-)no[nt]?-|allow|deny|filter|grep|match|pattern"
+)
+"""Options that pick names, or leave some out: their value is not opened."""
 _ELSEWHERE = frozenset(
     "-C --manifest-path --prefix --directory --dir --cwd --project --root --rootdir --package-path"
     " --working-dir --gemfile --project-dir --project-root --python".split()
@@ -79,6 +83,8 @@ def unlisted(shell: Shell, spec: Spec, parsed: Parsed) -> None:
         return
     for name, how, word in parsed.unlisted:
         tells = telling(name)
+        if word is not None and how != "apart" and not _LEAVES_OUT.search(name):
+            delicate(shell, [word])
         if word is not None and (address := _ADDRESS.search(word.text)) and is_url(address.group()):
             network(shell, spec, word._replace(text=address.group()))
         elif word is not None and tells and _HOSTS.search(name):

@@ -18,7 +18,8 @@ from checkrein.classify.words import GLOB, HOLE, LITERAL, NETWORK, OPEN, UNKNOWN
 
 _STRING = re.compile(r"""(?<!\w)(?:"([^"\n]{1,300})"|'([^'\n]{1,300})')""")
 _OTHER_SYNTAX = frozenset("fish csh tcsh elvish nu xonsh".split())
-_LONELY = frozenset(("--version", "-V", "--help", "-h", "-v"))
+_ONE_WORD = re.compile(r"[\w./-]+")
+_LONELY = frozenset(("--version", "-V", "--help", "-h", "-v", "-version"))
 
 
 @cache
@@ -45,6 +46,10 @@ def run_shell(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -
             return UNKNOWN
         if spec.name in _OTHER_SYNTAX:
             code(shell, spec.name, parsed.operands[0])
+        if parsed.operands[1:] and _ONE_WORD.fullmatch(parsed.operands[0].text):
+            why = f"`{spec.name} -c` runs `{parsed.operands[0].shown}` alone, without the words behind it"
+            shell.find("exec", "unknown", parsed.operands[0].shown, why)
+        delicate(shell, parsed.operands[1:2])
         return shell_text(shell, parsed.operands[0], stdin, parsed.operands[2:])
     if parsed.has("--version", "--help"):
         return Word(HOLE, OPEN)

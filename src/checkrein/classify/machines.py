@@ -45,7 +45,7 @@ def _shows(flag: str, quiet: set[str]) -> bool:
 
 
 @handler("flags-read")
-def flags_read(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+def flags_read(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """Harmless when it has flags and all of them are in `needs` (or, with `bare`, when it has none)."""
     quiet = set(spec.needs.split())
     flags = [w.text.partition("=")[0] for w in words if w.text.startswith("-")]
@@ -60,7 +60,7 @@ def flags_read(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None)
         for word in operands:
             path(shell, "list", word)
         return Word(HOLE, OPEN)
-    if not words and spec.raw.get("bare", spec.effect in ("config", "secret")):
+    if not words and stdin is None and spec.raw.get("bare", spec.effect in ("config", "secret")):
         return Word(HOLE, OPEN)
     return _changes(shell, spec, words)
 
@@ -116,11 +116,8 @@ def networksetup(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | Non
 
 @handler("scutil")
 def scutil(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
-    literal = [w.text for w in words]
-    if literal[:1] == ["--nc"]:
-        if literal[1:2] and literal[1] in ("list", "status", "show", "statistics", "help"):
-            return Word(HOLE, OPEN)
-        return _changes(shell, spec, words, "changes a connection")
+    if words and words[0].text == "--nc":
+        return _changes(shell, spec, words, "shows or changes how this machine reaches private networks")
     if not words:
         return _changes(shell, spec, words, "opens a session that can change settings")
     return None

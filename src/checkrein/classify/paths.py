@@ -243,3 +243,8 @@ def _rules() -> dict[str, Any]:
         "agents": re.compile(anywhere(rows["agent-config"]["paths"])),
         "system": re.compile("|".join(re.escape(p) for p in rows["system"]["below"])),
     }
+
+
+def is_system_secret(path: str) -> bool:
+    """The few files of the machine that hold its passwords, known by their whole path."""
+    return bool(_rules()["exact"].get(path) == "secret")

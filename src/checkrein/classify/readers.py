@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from checkrein.classify.arguments import delicate, path
+from checkrein.classify.arguments import among_secrets, delicate, members, path
 from checkrein.classify.commands import handler, operands, passed_on, plain
 from checkrein.classify.flags import options
 from checkrein.classify.options import parse
@@ -42,6 +42,8 @@ def grep(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wor
         pick = given.value if given.name in _PICKS and not parsed.has(*_ONLY_NAMES) else None
         if pick is not None and not pick.text.startswith("!") and seeks_secrets(shell, pick.text):
             shell.find("read", "secret", pick.shown, f"it searches {pick.shown} (secret)")
+    if stdin is None and among_secrets(shell) and len(parsed.operands) <= 1:
+        shell.find("read", "secret", ".", "it searches a folder that holds secrets")
     kept = [g for g in parsed.given if g.role != "scriptfile"]
     replaced = [g._replace(role="script") if g.role == "scriptfile" else g for g in parsed.given]
     options(shell, spec, parsed._replace(given=[g for g in kept if g.role != "script"]))
@@ -118,6 +120,8 @@ def unzip(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> W
     options(shell, spec, parsed)
     for word in parsed.operands[:1]:
         path(shell, "read", word)
+    if parsed.has("-p", "-c") and not parsed.has("-l", "-v", "-t", "-z", "-Z"):
+        members(shell, parsed.operands[1:])
     if parsed.operands and not parsed.has("-l", "-v", "-t", "-z", "-Z", "-p", "-c", "-h"):
         target = next((g.value for g in parsed.given if g.name == "-d" and g.value is not None), Word("."))
         path(shell, "write", target)
@@ -205,6 +209,19 @@ def rsync(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> W
     return EMPTY
 
 
+_RENAMES = re.compile(r"(?:\s*(?:s|y|tr)/[^/]*/[^/]*/[gixsrcd]*;?)+\s*|[\w .-]*")
+
+
+@handler("rename")
+def rename(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    """Perl's `rename` runs its first operand as code, for a dry run too."""
+    parsed = parse(spec, words)
+    codes = parsed.operands[:1] + [g.value for g in parsed.given if g.name == "-e" and g.value is not None]
+    if any(not _RENAMES.fullmatch(w.text) or "$(" in w.text or "@{" in w.text for w in codes):
+        shell.find("exec", "code", spec.name, "`rename` runs its expression as code")
+    return None
+
+
 @handler("mode")
 def change_mode(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
     """`chmod -x FILE`: a mode that looks like an option."""
@@ -212,10 +229,16 @@ def change_mode(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None)
     return plain(shell, spec, kept, stdin)
 
 
+_WATCHERS = re.compile(r"\bhv_(?:vendor|vmm_present)\b|hypervisor|\bguest\b")
+
+
 @handler("sysctl")
 def sysctl(shell: Shell, _spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     if any("=" in w.text and not w.text.startswith("-") for w in words):
         shell.find("config", "system", "sysctl", "it changes a kernel setting")
+    if any(_WATCHERS.search(w.text) for w in words):
+        why = "it asks whether this machine is a virtual one"
+        shell.find("read", "watchers", "sysctl", why)
     return None
 
 

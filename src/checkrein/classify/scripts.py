@@ -86,6 +86,8 @@ _SQL_DIALECTS = {
     **dict.fromkeys(("mysql", "mariadb", "mycli"), "mysql"),
     **dict.fromkeys(("sqlite3", "sqlite", "litecli", "sqlcmd"), "brackets"),
 }
+_SQL_SERVERS = frozenset("psql pgcli mysql mariadb mycli sqlcmd".split())
+"""Clients of servers whose settings decide what a backslash or a quote means."""
 _DOT_COMMANDS = re.compile(
     r"^\s*\.(?:tables?|schema|indexes|indices|databases|dbinfo|headers?|mode|show|width|help|version|echo|print|nullvalue|fullschema"
     r"|stats|timer|eqp|explain|separator|changes|limit|lint|quit|exit|maxrows|columns|rows)\b"
@@ -444,7 +446,11 @@ def sql(shell: Shell, spec: Spec, word: Word) -> None:
         return
     blanks = _SQL_BLANKS[_SQL_DIALECTS.get(spec.name, "standard")]
     # INVARIANT: SQL behind a quote or a comment is read as the dialect reads it
-    for statement in blanks.sub(lambda match: " " if match["comment"] else "''", lower).split(";"):
+    statements = blanks.sub(lambda match: " " if match["comment"] else "''", lower).split(";")
+    if spec.name in _SQL_SERVERS and sum(map(bool, map(str.strip, statements))) > 1:
+        why = f"where the server sees one statement of its SQL end is its own affair: {text[:60]}"
+        shell.find("exec", "sql", text[:60], why)
+    for statement in statements:
         if why := _sql_change(statement):
             shell.find("write", "database", text[:60], f"its SQL {why}: {text[:60]}")
             return

@@ -6,7 +6,9 @@ Handlers; the verbs themselves are in the tables.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
+from checkrein.call import Category
 from checkrein.classify import hosts
 from checkrein.classify.arguments import delicate, network, path
 from checkrein.classify.commands import handler, plain
@@ -65,6 +67,10 @@ _OUT += (
     "--etag-save",
 )
 _MUTATION = re.compile(r"\bmutation\b")
+_LISTS = re.compile(r"-(?:1|verbose|select|help|(?!provider|prop)[a-z]+(?:-[a-z]+)*s)")
+"""What `openssl list` lists is a plural; providers it would load first."""
+_PINGS = frozenset("ping ping6 fping hping3 traceroute mtr arping".split())
+"""Their `-c` counts; that of other talkers runs a program."""
 _LOCAL = re.compile(r"(?:^|@|//)(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)(?=[:/]|$)")
 
 
@@ -133,13 +139,15 @@ def _curl_files(shell: Shell, name: str, value: Word | None, spec: Spec) -> None
 
 
 @handler("talker")
-def talker(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word:
+def talker(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Word:
     """Anything else that connects: loopback only when every address it names is."""
     if len(words) == 1 and words[0].text in ("--version", "-V", "--help", "-h"):
         return Word(HOLE, OPEN)
     if spec.effect == "message":
-        if not words:
+        if not words and stdin is None:
+            shell.find("exec", "unknown", spec.name, f"what `{spec.name}` is to do is not said")
             return UNKNOWN
+        # INVARIANT: a sender that is fed something sends it
         shell.find("message", "outside", spec.name, f"`{spec.name}` sends something to people, or pays")
         delicate(shell, words)
         return UNKNOWN
@@ -152,7 +160,7 @@ def talker(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> 
         scope = "known" if known and len(known) == len(others) else scope
     target = (others or named or [Word(spec.name)])[0].shown
     shell.find("network", scope, target, f"`{spec.name}` talks to {target} ({scope})")
-    if any(
+    if spec.name not in _PINGS and any(
         w.text.startswith(("-e", "-c", "--exec", "--sh-exec")) or "EXEC:" in w.text or "SYSTEM:" in w.text
         for w in words
     ):
@@ -289,6 +297,27 @@ def kubectl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     return None
 
 
+_SHOWS_ENVIRONMENT = re.compile(r"\.Env\b|json\s+\.(?:Config\b|Spec\b|\s*\}\})")
+
+
+@handler("containers")
+def containers(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
+    """`docker inspect` shows a container's environment, unless a format picks something else."""
+    parsed = parse(spec, words)
+    named = [w.text for w in parsed.operands[:2]]
+    if named[:1] == ["inspect"] or named in (["container", "inspect"], ["service", "inspect"]):
+        formats = [w.text for w in words if "{{" in w.text]
+        kinds = [b.text for a, b in pairwise(words) if a.text == "--type"]
+        kinds += [w.text[7:] for w in words if w.text.startswith("--type=")]
+        picked = formats and not any(map(_SHOWS_ENVIRONMENT.search, formats))
+        if not picked and (not kinds or kinds == ["container"]):
+            why = f"`{spec.name} inspect` shows a container's environment, secrets among it"
+            shell.find("secret", "environment", " ".join(named), why, None if formats else Category.medium)
+    if "config" in named and any(w.text == "--environment" for w in words):
+        shell.find("secret", "environment", f"{spec.name} config", "it prints the environment")
+    return None
+
+
 @handler("openssl")
 def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Word | None:
     """Looking at certificates and digests is reading; keys, encryption and connections are not."""
@@ -297,6 +326,8 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     verb = words[0].text
     rest = words[1:]
     flags = {w.text for w in rest}
+    if flags == {"-help"} or (verb == "list" and all(map(_LISTS.fullmatch, flags))):
+        return Word(HOLE, OPEN)
     if verb in ("s_client", "s_server", "s_time", "ocsp", "ts", "cmp"):
         target = next(
             (
@@ -332,7 +363,7 @@ def openssl(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) ->
     )
     quiet = quiet or (verb == "enc" and "-base64" in flags) or verb in ("base64",)
     quiet = quiet or (verb in ("pkey", "rsa", "ec", "ecparam") and "-noout" in flags and "-text" not in flags)
-    if not quiet and not flags & {"-pubin", "-list_curves"}:
+    if (not quiet and not flags & {"-pubin", "-list_curves"}) or "-sign" in flags:
         shell.find("exec", "unknown", f"openssl {verb}", f"`openssl {verb}` makes or uses keys")
     unlisted(shell, spec, parsed)
     for word in parsed.operands:
@@ -362,6 +393,7 @@ def colon_verbs(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None
             "locks",
         )
         secret = topic in ("config", "env", "credentials", "keys", "authorizations") and verb == "get"
+        secret = secret or (topic in ("config", "env") and verb == "list")
         scope = "service" if reading else "service-write"
         kind = "secret" if secret else "network"
         shell.find(

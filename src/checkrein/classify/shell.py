@@ -20,7 +20,7 @@ from checkrein.classify.paths import Places
 from checkrein.classify.redirects import Redirects
 from checkrein.classify.tables import Tables
 from checkrein.classify.variables import Variables
-from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, LITERAL, OPEN, UNKNOWN, Word
+from checkrein.classify.words import DYNAMIC, EMPTY, GLOB, HOLE, LITERAL, NAMES, OPEN, UNKNOWN, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -80,6 +80,12 @@ class Shell(Redirects, Variables):
     def find(self, kind: str, scope: str, target: str, why: str, category: Category | None = None) -> None:
         worst = domains.category(kind, scope) if category is None else category
         self.part.findings.append(Finding(Effect(kind, scope, target[:200]), worst, why))
+
+    def found(self, output: Word, words: list[Word]) -> Word:
+        """Names that globs among `words` stand for: unknown, and names of secrets when one could be."""
+        globs = [word for word in words if word.kind == GLOB]
+        secret = any(self.places.place(word, self.cwd).scope == "secret" for word in globs)
+        return output._replace(kind=max(output.kind, OPEN), taint=output.taint | (NAMES if secret else 0))
 
     def unclear(self, why: str) -> None:
         """Something we cannot see through: never low, and complex."""

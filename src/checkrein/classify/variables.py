@@ -134,6 +134,7 @@ class Variables:
                 if child.type == "variable_name":
                     named = True
                     name = text_of(child)
+                    self.find("note", "state", name, "it changes this shell")
                     if exported:
                         self.exported.add(name)
                         self._judge(name, self.lookup(name), exported=True)
@@ -141,12 +142,28 @@ class Variables:
                         self.find("secret", "environment", name, f"it prints {name}")
                 elif child.is_named and child.type != "word":
                     named = True
-                    self.expander.words(child)
+                    self._declared(keyword, self.expander.words(child), exported=exported)
             if not named and keyword != "local":
                 self.find(
                     "secret", "environment", keyword, f"`{keyword}` prints variables, secrets among them"
                 )
         return EMPTY
+
+    def _declared(self, keyword: str, words: list[Word], *, exported: bool) -> None:
+        """`export "NAME=value"`, `export $NAME`: words that become assignments once they are expanded."""
+        for word in words:
+            name, mark, text = word.text.partition("=")
+            # INVARIANT: a declaration in quotes is a declaration
+            if not name.isidentifier():
+                if not word.literal:
+                    self.find("exec", "unknown", word.shown, "which variable it sets cannot be known")
+                continue
+            value = word._replace(text=text) if mark else self.lookup(name)
+            self._make_local(keyword, name)
+            self._judge(name, value, exported=exported or name in self.exported)
+            self.variables[name] = value
+            if exported:
+                self.exported.add(name)
 
     def _make_local(self, keyword: str, name: str) -> None:
         if self.locals is not None and keyword in ("local", "declare", "typeset"):
@@ -157,8 +174,10 @@ class Variables:
             self.find("exec", "shell", text_of(node)[:60], "an array index in it is run as a command")
 
     def unset(self, node: Node, _stdin: Word | None) -> Word:
-        self.hidden_index(node)
-        for child in node.children:
-            if child.type == "variable_name":
-                self.variables.pop(text_of(child), None)
+        with self.within(text_of(node)):
+            self.hidden_index(node)
+            self.find("note", "state", "unset", "it changes this shell")
+            for child in node.children:
+                if child.type == "variable_name":
+                    self.variables.pop(text_of(child), None)
         return EMPTY

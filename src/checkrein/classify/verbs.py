@@ -22,6 +22,22 @@ _SECRET_THING = re.compile(
 """Things a reading verb should not show unasked, whatever the service calls the verb."""
 
 
+_SETTINGS = frozenset("inspect describe config show env values environment get".split())
+_PICKS_SECRETS = re.compile(
+    r"\|\s*(?:[ef]?grep|rg|ag|ack)\s(?!\s*-\w*v)[^|;&\n]*?(?<![A-Za-z])"
+    r"(?:pass(?:w(?:or)?d)?|secret|token|credential|(?:api|access|private)[_-]?key)s?(?![A-Za-z])",
+    re.IGNORECASE,
+)
+
+
+def picks_secrets(shell: Shell, spec: Spec, words: list[Word]) -> None:
+    """A service's settings, filtered for the words that secrets go by."""
+    shown = [w.text for w in words[:8] if w.text in _SETTINGS]
+    plain_get = shown == ["get"] and not any(w.text in ("yaml", "json", "-oyaml", "-ojson") for w in words)
+    if shown and not plain_get and _PICKS_SECRETS.search(shell.source[:20_000]):
+        shell.find("secret", "service", spec.name, f"it picks secrets out of what `{spec.name}` shows")
+
+
 def asks_for_help(words: list[Word]) -> bool:
     """`--help` alone, or last behind operands only: elsewhere it may be another option's value."""
     literal = [word.text for word in words]
@@ -42,7 +58,8 @@ def verbs(shell: Shell, spec: Spec, words: list[Word]) -> Word:
         return Word(HOLE, OPEN)
     values = _possible_values(spec, words)
     kind = _verb_kind(spec, [w.text for w in parsed.operands if w.kind in (LITERAL, GLOB)], values)
-    if kind == "read" and any(_SECRET_THING.search(w.text) for w in words[:12]):
+    named = [w.text for w in words[:12] if w.text not in spec.verbs[0]]
+    if kind == "read" and any(map(_SECRET_THING.search, named)):
         kind = "secret"
     if kind == "critical":
         shell.find("message", "outside", target, f"`{target}` sends or pays")
@@ -93,7 +110,7 @@ def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
         operands = operands[1:]
     at = {"first": operands[:1], "second": operands[1:2], "any": operands[:4]}[spec.verb]
     named = tuple(verb for verb in writes if verb.strip("*-")) + change_verbs()
-    for word in at:
+    for index, word in enumerate(at):
         if matches_verb(word, criticals):
             return "critical"
         if matches_verb(word, tuple(v for v in secrets if v != "*")):
@@ -101,7 +118,8 @@ def _verb_kind(spec: Spec, operands: list[str], values: set[str]) -> str:
         if matches_verb(word, tuple(v for v in writes if v.strip("*-"))):
             return "write"
         if word not in values and matches_verb(word, reads):
-            return "read"
+            # `auth0 logs streams create`: what reads as a verb may be a thing, with its verb behind it.
+            return "write" if spec.verb == "any" and set(at[index + 1 :]) & set(named) else "read"
         if matches_verb(word, named):
             return "write"
     if "*" in secrets:

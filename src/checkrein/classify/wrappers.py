@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from checkrein.call import Category
 from checkrein.classify import environment
-from checkrein.classify.arguments import delicate, network, path, shell_text
+from checkrein.classify.arguments import delicate, members, network, path, shell_text
 from checkrein.classify.commands import handler, operands, plain
 from checkrein.classify.flags import options
 from checkrein.classify.options import Parsed, parse
@@ -33,6 +33,7 @@ from checkrein.classify.words import (
 _OUR_PROCESS = re.compile(r"\b(?:pgrep|pidof|grep|cat|lsof|fuser)\b[^;&\n]*checkrein")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _FILTER = re.compile(r"\|\s*(?:[ef]?grep|rg)\s+((?:-{1,2}[\w=-]+\s+)*)(?:\"([^\"]*)\"|'([^']*)'|([^\s|;&]+))")
+_PICKER = re.compile(r"\|\s*(?:sed\s+-n\s+['\"]?/([^/\n]+)/p|[gmn]?awk\s+['\"][^'\"\n/]*/([^/\n]+)/)")
 _SEARCH = re.compile(r"\b(?:[ef]?grep|rg)\s([^|;&]{0,300})")
 _LISTS_FILES = re.compile(r"(?:^|\s)-(?:\w{0,8}l\b|\w{0,8}l\w{0,8}\s|-files-with-matches)")
 _KEY_TEXT = re.compile(r"\bPRIVATE\b|BEGIN [A-Z ]{0,30}KEY|\bAKIA|\bghp_|\bsk-")
@@ -64,6 +65,9 @@ def _sought(shell: Shell) -> int:
     for flags, *patterns in _FILTER.findall(shell.source[:20_000]):
         inverted = any("v" in flag and not flag.startswith("--") for flag in flags.split())
         if not inverted and "--invert-match" not in flags and seeks_secrets(shell, "".join(patterns)):
+            return NAMES
+    for patterns in _PICKER.findall(shell.source[:20_000]):
+        if seeks_secrets(shell, "".join(patterns)):
             return NAMES
     searches = _SEARCH.findall(shell.source[:20_000])
     return NAMES if any(_KEY_TEXT.search(text) and _LISTS_FILES.search(text) for text in searches) else 0
@@ -129,6 +133,8 @@ def xargs(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> Wo
         if given.name in ("-I", "-i", "-J", "--replace"):
             replace = given.value.text if given.value is not None else "{}"
     words = parsed.operands or [Word("echo")]
+    if not parsed.operands and source is None and not parsed.has("--version", "--show-limits"):
+        shell.find("exec", "unknown", "xargs", "neither what `xargs` is to run nor its input is said")
     fed = _fed(source)
     if fed.kind != LITERAL:
         fed = fed._replace(taint=fed.taint | _sought(shell))
@@ -267,7 +273,7 @@ def ssh(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wor
     """Another machine: a connection, and a command that runs there."""
     parsed = parse(spec, words, stop=True)
     options(shell, spec, parsed)
-    if parsed.operands:
+    if parsed.operands and not parsed.has("-G", "-Q"):
         network(shell, spec, parsed.operands[0])
         if parsed.operands[1:]:
             shell.find(
@@ -337,9 +343,7 @@ def tar(shell: Shell, spec: Spec, words: list[Word], _stdin: Word | None) -> Wor
             path(shell, "read", archive)
         if not names & {"-O", "--to-stdout"}:
             shell.find("write", "project", "tar", "it unpacks files")
-        for word in parsed.operands:
-            if shell.places.place(word, shell.cwd).scope == "secret":
-                shell.find("read", "secret", word.shown, f"it takes {word.shown} (secret) out of an archive")
+        members(shell, parsed.operands)
     elif reading:
         if archive is not None:
             path(shell, "read", archive)

@@ -1,15 +1,19 @@
 import threading
 
+import msgspec
 import pytest
 
 from checkrein import memory
 from checkrein import pipeline as pipeline_module
 from checkrein.call import canonical, tool_call
 from checkrein.errors import InputError, NotFoundError
+from checkrein.ledger.entries import body_of_row
 from checkrein.ledger.query import Filter, entries
 from checkrein.pipeline import Pipeline
+from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
-from checkrein.store import records, rules
+from checkrein.store import questions, records, rules
+from checkrein.store.phases import clear_phase, set_phase
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import put_trust, trust_of
 
@@ -321,3 +325,282 @@ def test_only_a_question_is_answered_and_the_first_answer_stands(pipeline, proje
         with pytest.raises(InputError, match="waits for no answer"):
             pipeline.answer(decided.entry, "approved", actor="eve", channel="terminal")
     assert kinds(pipeline).count("answered") == 1
+
+
+def in_session(command, project, session="s1", **more):
+    return bash(command, project, session=session, agent="claude-code", **more)
+
+
+def asked(pipeline, command, project, **more):
+    decided = pipeline.decide(in_session(command, project, **more), asking=True)
+    assert decided.verdict.word == "ask", decided.verdict
+    return decided.entry
+
+
+def approve(pipeline, entry, **more):
+    return pipeline.answer(entry, "approved", actor="ada", channel="terminal", **more)
+
+
+def last(pipeline, kind):
+    return [body_of_row(row)["data"] for row in records.after(pipeline.store, 0) if row[2] == kind][-1]
+
+
+def put_rule(pipeline, action, rule_id="r1", **more):
+    body = {"action": action, "tool": "Bash", **more}
+    pipeline.note("rule_changed", {}, lambda tx: rules.add_rule(tx, rule_id, body, 1.0))
+
+
+def set_user_phase(pipeline, name, **where):
+    pipeline.note("phase_changed", {}, lambda tx: set_phase(tx, name, 1.0, **where))
+
+
+def test_judging_records_nothing_and_says_what_deciding_would(pipeline, project):
+    put_rule(pipeline, "allow", uses=1)
+    before = kinds(pipeline)
+    for _ in range(3):
+        assert pipeline.judge(bash("make x", project)).verdict.rule == "r1"
+    assert kinds(pipeline) == before
+    assert pipeline.decide(bash("make x", project)).verdict.rule == "r1"
+    assert pipeline.judge(bash("make x", project)).verdict.word == "ask"
+
+
+def test_a_refusal_without_judging_is_recorded_and_cannot_be_lost(pipeline, project, monkeypatch):
+    decided = pipeline.refuse(bash("ls", project), "phase", "Only a person.", "A person types it.")
+    found = next(entries(pipeline.store, Filter()))
+    assert (found.id, found.verdict, found.stage) == (decided.entry, "deny", "phase")
+    assert (decided.verdict.word, decided.verdict.remedy) == ("deny", "A person types it.")
+
+    def broken(*_args, **_more):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(pipeline.ledger, "append", broken)
+    assert pipeline.refuse(bash("ls", project), "phase", "x", "y").verdict.word == "deny"
+
+
+def test_a_held_call_asks_although_it_would_run_and_uses_up_no_rule(pipeline, project):
+    put_rule(pipeline, "allow", uses=1)
+    held = pipeline.decide(in_session("ls", project), hold="everybody below has failed", asking=True)
+    assert (held.verdict.word, held.verdict.stage) == ("ask", "hold")
+    assert held.verdict.reasons[0].text == "everybody below has failed"
+    assert questions.get_question(pipeline.store, held.entry).state == "asked"
+    assert pipeline.decide(bash("ls", project)).verdict.rule == "r1"
+
+
+def test_holding_never_softens_a_refusal_or_a_question(pipeline, project):
+    assert pipeline.decide(bash("git push", project), hold="why").verdict.word == "deny"
+    assert pipeline.decide(bash("make x", project), hold="why").verdict.stage != "hold"
+
+
+def test_asking_makes_a_question_that_waits_and_runs_out(pipeline, project, clock):
+    entry = asked(pipeline, "make x", project)
+    (question,) = questions.waiting(pipeline.store)
+    assert (question.entry, question.session, question.project) == (entry, "s1", project)
+    assert question.binding == in_session("make x", project).binding
+    assert question.expires_at > clock()
+    assert kinds(pipeline) == ["decided", "asked"]
+    pipeline.decide(in_session("make y", project))
+    pipeline.decide(in_session("ls", project), asking=True)
+    pipeline.decide(in_session("git push", project), asking=True)
+    assert len(questions.waiting(pipeline.store)) == 1
+
+
+def test_an_answer_settles_the_question_with_its_record(pipeline, project):
+    entry = asked(pipeline, "make x", project)
+    assert pipeline.answer(entry, "denied", actor="ada", channel="terminal", message="not now") == "denied"
+    question = questions.get_question(pipeline.store, entry)
+    assert (question.state, question.actor, question.message) == ("denied", "ada", "not now")
+    assert last(pipeline, "answered")["message"] == "not now"
+
+
+def test_of_many_answers_at_once_one_is_recorded(pipeline, project):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    said = []
+
+    def answer(name):
+        try:
+            said.append(pipeline.answer(entry, "approved", actor=name, channel="terminal"))
+        except InputError:
+            said.append("late")
+
+    threads = [threading.Thread(target=answer, args=(name,)) for name in "abcde"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == ["approved"] + ["late"] * 4
+    assert kinds(pipeline).count("answered") == 1
+
+
+@pytest.mark.parametrize("how", ["rule", "phase", "settings"])
+def test_a_new_deny_outranks_a_yes(pipeline, project, user_settings, how):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    if how == "rule":
+        put_rule(pipeline, "deny")
+    elif how == "phase":
+        set_user_phase(pipeline, "auditing")
+    else:
+        user_settings("broken = [")
+    assert approve(pipeline, entry, for_session=True) == "denied"
+    question = questions.get_question(pipeline.store, entry)
+    assert (question.state, last(pipeline, "answered")["answer"]) == ("denied", "denied")
+    assert "policy of this moment refuses" in question.message
+    assert questions.remembered(pipeline.store, in_session("make x", project).binding) is None
+
+
+def test_a_yes_in_the_agent_s_own_dialog_is_recorded_as_it_was(pipeline, project):
+    """The call has run by the time we hear of it: a record that says refused would be false."""
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    put_rule(pipeline, "deny")
+    assert pipeline.answer(entry, "approved", actor="ada", channel="agent") == "approved"
+    pipeline.finish(entry, "success")
+    found = next(entries(pipeline.store, Filter()))
+    assert (found.answer, found.status) == ("approved", "completed")
+
+
+def test_an_edited_call_is_judged_recorded_masked_and_handed_on(pipeline, project):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    secret = "hunter2-" + "very-secret"
+    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+        with pytest.raises(InputError, match="would be refused"):
+            approve(pipeline, entry, edited={"command": "git push --force"})
+        assert questions.get_question(pipeline.store, entry).state == "asked"
+        edited = {"command": f"API_KEY={secret} make y"}
+        assert approve(pipeline, entry, edited=edited) == "approved"
+    assert pipeline.broker.edited(entry) == edited
+    assert "make y" in last(pipeline, "answered")["edited"]["command"]
+    assert secret not in "".join(row[4] for row in records.after(pipeline.store, 0))
+
+
+def test_nobody_who_could_run_it_means_no_edited_yes(pipeline, project):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    with pytest.raises(InputError, match="cannot be edited"):
+        approve(pipeline, entry, edited={"command": "make y"})
+    assert questions.get_question(pipeline.store, entry).state == "asked"
+
+
+def test_a_denied_edit_is_never_handed_on(pipeline, project):
+    entry = asked(pipeline, "make x", project)
+    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+        pipeline.answer(entry, "denied", actor="ada", channel="terminal", edited={"command": "make y"})
+    assert pipeline.broker.edited(entry) is None
+
+
+def test_a_yes_for_the_session_covers_exactly_that_call_until_something_denies_it(pipeline, project):
+    set_user_phase(pipeline, "building")
+    approve(pipeline, asked(pipeline, "make x", project), for_session=True)
+    assert last(pipeline, "answered")["for"] == "session"
+    again = pipeline.decide(in_session("make x", project), asking=True).verdict
+    assert (again.word, again.stage) == ("allow", "approval")
+    for other in (
+        in_session("make y", project),
+        in_session("make x", project, session="s2"),
+        in_session("make x", project, user="eve"),
+        bash("make x", project, session="s1", agent="codex"),
+        bash("make x", project),
+    ):
+        assert pipeline.decide(other).verdict.word == "ask"
+    assert pipeline.decide(in_session("make x", project), phase="auditing").verdict.word == "deny"
+    put_rule(pipeline, "deny")
+    assert pipeline.decide(in_session("make x", project)).verdict.word == "deny"
+
+
+def test_a_yes_for_the_session_is_over_when_it_ends(pipeline, project):
+    set_user_phase(pipeline, "building")
+    approve(pipeline, asked(pipeline, "make x", project), for_session=True)
+    pipeline.store.write(lambda tx: questions.forget_session(tx, "s1"))
+    assert pipeline.decide(in_session("make x", project)).verdict.word == "ask"
+
+
+def test_a_yes_for_the_session_never_reaches_past_the_floor(pipeline, project):
+    set_user_phase(pipeline, "building")
+    approve(pipeline, asked(pipeline, "make x", project), for_session=True)
+    call = msgspec.structs.replace(
+        in_session("curl https://x.example", project), arguments={"command": "curl https://x.example"}
+    )
+    pipeline.store.write(lambda tx: questions.remember(tx, call.binding, "s1", "e", 1.0))
+    assert pipeline.decide(call).verdict.stage == "floor"
+
+
+def test_what_is_remembered_for_the_session_is_what_was_approved(pipeline, project):
+    """A person changed the call before saying yes: the one that was asked for still asks."""
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+        approve(pipeline, entry, edited={"command": "make y"}, for_session=True)
+    assert pipeline.decide(in_session("make x", project)).verdict.word == "ask"
+    assert pipeline.decide(in_session("make y", project)).verdict.stage == "approval"
+
+
+def test_a_cached_phase_never_survives_a_write(pipeline, project):
+    assert pipeline.phase_of(project, "s") is None
+    for name in ("building", "planning", "auditing"):
+        set_user_phase(pipeline, name)
+        assert pipeline.phase_of(project, "s") == name
+        set_user_phase(pipeline, "building", project=project)
+        assert pipeline.phase_of(project, "s") == "building"
+        pipeline.store.write(lambda tx: clear_phase(tx, project=project))
+        assert pipeline.phase_of(project, "s") == name
+    set_user_phase(pipeline, "planning", session="s")
+    assert [pipeline.phase_of(project, each) for each in ("s", "t")] == ["planning", "auditing"]
+
+
+def test_a_phase_is_read_once_and_not_for_every_call(pipeline, project, monkeypatch):
+    pipeline.phase_of(project, "s")
+    monkeypatch.setattr(pipeline.store, "query", None)
+    assert pipeline.phase_of(project, "s") is None
+
+
+def test_no_number_of_sessions_fills_the_memory(pipeline, monkeypatch):
+    monkeypatch.setattr(pipeline_module, "PHASES_KEPT", 10)
+    for number in range(50):
+        pipeline.phase_of("/p", f"s{number}")
+    assert len(pipeline._phases[1]) <= 12
+
+
+def test_phases_set_while_others_ask_are_seen_by_the_next_call(pipeline, project):
+    """Whoever asks after a phase was set hears it, however many ask at the same time."""
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            pipeline.phase_of(project, "s")
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(60):
+            name = ("building", "auditing")[number % 2]
+            pipeline.store.write(lambda tx, name=name: set_phase(tx, name, 1.0))
+            assert pipeline.phase_of(project, "s") == name
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_cached_rule_never_survives_a_write(pipeline, project):
+    assert pipeline.decide(bash("make x", project)).verdict.word == "ask"
+    put_rule(pipeline, "allow")
+    assert pipeline.decide(bash("make x", project)).verdict.word == "allow"
+    pipeline.store.write(lambda tx: rules.update_rule(tx, "r1", {"action": "deny", "tool": "Bash"}, 1.0))
+    assert pipeline.decide(bash("make x", project)).verdict.word == "deny"
+    pipeline.store.write(lambda tx: rules.delete_rule(tx, "r1"))
+    assert pipeline.decide(bash("make x", project)).verdict.word == "ask"
+
+
+def test_a_reader_beside_the_writer_never_caches(pipeline, project):
+    reader = SqliteStore.open(state_dir(), read_only=True)
+    policies = Policies(reader)
+    try:
+        for action in ("deny", "allow"):
+            put_rule(pipeline, action, rule_id=action)
+            found = {each.id for each in policies.of(project).policy.rules.rules}
+            assert action in found
+    finally:
+        reader.close()

@@ -34,6 +34,8 @@ from checkrein.store.rules import use_rule
 
 ANSWERS = ("approved", "denied", "expired", "cancelled")
 PHASES_KEPT = 4096
+# The channel of an answer given in the agent's own dialog: we hear of it once the call has run.
+IN_THE_AGENT = "agent"
 _NO_BOOK = earning.Book({}, {}, 0.0)
 FollowUp = Callable[[Transaction, Entry], dict[str, Any] | None]
 
@@ -183,26 +185,30 @@ class Pipeline:
         """Record what a person said to a question; what became of it (a new deny outranks a yes)."""
         _known(answer, ANSWERS, "answer")
         call = self.broker.call(entry)
-        if answer == "approved":
+        # What was answered in the agent's own dialog has run: the record says so, whatever holds by now.
+        if answer == "approved" and channel != IN_THE_AGENT:
             overruled = self._overruled(entry, call, edited)
             answer, message = ("denied", overruled) if overruled else (answer, message)
         data = {"answer": answer, "actor": actor, "channel": channel, "message": message}
         if answer == "approved" and edited is not None:
             data["edited"] = self.policies.of(call.project if call else "").redactor.value(edited)
         now = self.clock()
+        # INVARIANT: what is remembered for the session is what was approved, not what was asked for.
+        approved = self.broker.edit(entry, edited) if edited is not None else call
 
         def answered(tx: Transaction, found: Entry) -> dict[str, Any]:
             # INVARIANT: only a question is answered, and the first answer stands.
             if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
                 raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
             questions.settle(tx, entry, answer, now=now, actor=actor, channel=channel, message=message)
-            if answer == "approved" and for_session and call is not None:
-                questions.remember(tx, call.binding, call.session, entry, now)
+            if answer == "approved" and for_session and approved is not None:
+                questions.remember(tx, approved.binding, approved.session, entry, now)
                 data["for"] = "session"
             return data
 
-        self._follow_up(entry, "answered", answered, durable=True)
-        self.broker.settled(entry, edited if answer == "approved" else None)
+        with self.broker.settling():
+            self._follow_up(entry, "answered", answered, durable=True)
+            self.broker.settled(entry, edited if answer == "approved" else None)
         return answer
 
     def _overruled(self, entry: str, call: ToolCall | None, edited: dict[str, Any] | None) -> str:

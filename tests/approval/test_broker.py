@@ -144,3 +144,32 @@ def test_somebody_is_reachable_only_while_they_look(broker):
     with pytest.raises(OSError), broker.attending():
         raise OSError
     assert not broker.reachable
+
+
+def test_nobody_sees_an_answer_without_the_arguments_approved_with_it(broker, ask, pipeline):
+    """A waiter that looks between the record and the telling would run the call as it was before the edit."""
+    ask("e1")
+    recorded, go_on, seen = threading.Event(), threading.Event(), []
+
+    def answer():
+        with broker.settling():
+            pipeline.store.write(
+                lambda tx: questions.settle(tx, "e1", "approved", now=1.5, actor="a", channel="x", message="")
+            )
+            recorded.set()
+            go_on.wait(5)
+            broker.settled("e1", {"command": "make y"})
+
+    def wait():
+        seen.append((broker.wait("e1", 5).state, broker.edited("e1")))
+
+    threads = [threading.Thread(target=answer), threading.Thread(target=wait)]
+    threads[0].start()
+    recorded.wait(5)
+    threads[1].start()
+    time.sleep(0.05)
+    assert seen == []
+    go_on.set()
+    for thread in threads:
+        thread.join(5)
+    assert seen == [("approved", {"command": "make y"})]

@@ -51,6 +51,15 @@ class Broker:
             return None
         return msgspec.structs.replace(call, arguments=arguments)
 
+    @contextlib.contextmanager
+    def settling(self) -> Iterator[None]:
+        """While an answer is recorded and told.
+
+        INVARIANT: nobody sees the answer without the arguments that were approved with it.
+        """
+        with self._changed:
+            yield
+
     def settled(self, entry: str, edited: dict[str, Any] | None = None) -> None:
         """Wake whoever waits for this question."""
         with self._changed:

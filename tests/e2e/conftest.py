@@ -1,4 +1,4 @@
-"""Real agents with Checkrein installed, each in a home of its own (`clients/npm.py`: where they come from)."""
+"""Real agents with Checkrein installed, each in a home of its own; `clients/npm.py` fetches the programs."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Nobody sits before the agent: its questions go to the inbox, and wait there for a person or for their end."""
+"""Nobody sits before the agent: its questions go to the inbox, and wait there for a person or their end."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_nobody_in_reach_is_a_no_that_says_how_to_be_reached(claude, house, made
     ran = claude.run(bash(MADE))
     assert "nobody can be reached" in ran[0].told and "checkrein inbox" in ran[0].told
     found = house.entry(ran[0].id)
-    assert (found["verdict"], found["answer"], found["result"]) == ("ask", "cancelled", "denied")
+    assert (found["verdict"], found["answer"], found["result"]) == ("ask", "cancelled", "cancelled")
     assert not made.exists()
     assert house.json("inbox") == []
 

@@ -1,5 +1,7 @@
 """A person sits before the agent: its own dialog carries our question, and any terminal may answer it too."""
 
+import time
+
 import pytest
 
 from e2e.clients.claude import bash
@@ -31,14 +33,20 @@ def test_the_dialog_shows_our_reason_and_its_yes_is_recorded(claude, house, made
     assert house.verifies()
 
 
-def test_a_no_in_the_dialog_is_recorded_and_nothing_runs(claude, house, made):
+def test_a_no_in_the_dialog_is_recorded_with_the_next_prompt(claude, house, made):
+    """Claude Code tells nobody about a no; what the person types next shows that the question is over."""
     with claude.sit(bash(MADE)) as screen:
         screen.shows(DIALOG)
         screen.type("\x1b")
-        until(lambda: house.json("inbox") == [])
         screen.no_longer_shows(DIALOG)
+        # A person's pace: the server notices within a second that the dialog's hook has gone.
+        time.sleep(1.5)
+        screen.type("something else")
+        screen.shows("something else")
+        screen.type("\r")
+        until(lambda: house.json("inbox") == [])
     (found,) = house.entries()
-    assert (found["answer"], found["result"]) == ("cancelled", "denied")
+    assert (found["answer"], found["channel"], found["result"]) == ("cancelled", "agent", "cancelled")
     assert not made.exists()
 
 

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from checkrein.store.sqlite import SqliteStore
@@ -36,7 +38,12 @@ class House:
         (self.home / "tmp").mkdir(parents=True)
         self.file("src/app.py", "x = 1\n")
         self.file("README.md", "# App\n")
-        for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "init", "-q"], cwd=self.project, check=True)
+        self.commit()
+
+    def commit(self):
+        """Everything in the project, as it is."""
+        for words in (["add", "."], ["commit", "-q", "-m", "as it is"]):
             name = ["-c", "user.name=Dev", "-c", "user.email=dev@example.com"]
             subprocess.run(["git", *name, *words], cwd=self.project, check=True)
 
@@ -86,6 +93,24 @@ class House:
             until(lambda: self.json("up")["reachable"])
             yield
 
+    @contextlib.contextmanager
+    def agreeable(self):
+        """Somebody who says yes to everything, one question after the other."""
+        over = threading.Event()
+
+        def say_yes():
+            while not over.wait(0.1):
+                for each in self.json("inbox"):
+                    self.checkrein("approve", each["id"], code=None)
+
+        with self.inbox(), ThreadPoolExecutor(1) as hands:
+            going = hands.submit(say_yes)
+            try:
+                yield
+            finally:
+                over.set()
+                going.result()
+
     def question(self):
         """The one question that waits."""
         return until(lambda: self.json("inbox"))[0]
@@ -126,7 +151,8 @@ class House:
             return [int(found) for found in re.findall(r"process (\d+)", log)]
         return []
 
-    def leave(self):
+    def stop(self):
+        """End every server that runs here, whatever state it is in."""
         for pid in self.servers():
             if is_alive(pid) and "checkrein" in _command(pid):
                 os.kill(pid, signal.SIGCONT)
@@ -135,6 +161,9 @@ class House:
                     until(lambda pid=pid: not is_alive(pid), 5)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+    def leave(self):
+        self.stop()
         shutil.rmtree(self.root, ignore_errors=True)
 
 

@@ -132,6 +132,57 @@ def test_a_release_passes_the_floor_and_every_question_but_no_denial():
     assert released(fault="broken").decision == "blocked"
 
 
+def approved(raw=None, *, risk="medium", domains=("shell_exec",), released=False, **policy):
+    compiled = compile_policy(apply(Settings(), raw or {}), **policy)
+    what = Risk(category=Category[risk], domains=domains)
+    return decide(CALL, what, compiled, Scores({}, 0.0), now=NOW, released=released, approved=True)
+
+
+def test_a_person_s_yes_answers_every_question():
+    asking = {
+        "rules": [{"tool": "Bash", "action": "ask"}],
+        "profiles": {"p": {"ask": ["*"]}},
+        "doors": {"hooks": {"profile": "p"}},
+    }
+    for verdict in (approved(), approved(asking), approved(door="gateway"), approved(risk="high")):
+        assert (verdict.decision, verdict.stage, verdict.rule) == ("auto_approved", "approval", None)
+
+
+@pytest.mark.parametrize(
+    ("more", "stage"),
+    [
+        ({"risk": "critical"}, "floor"),
+        ({"fault": "broken"}, "settings"),
+        ({"phase": "auditing"}, "phase"),
+        ({"phase": None}, "phase"),
+        ({"domains": ("git_remote",)}, "phase"),
+        ({"raw": {"rules": [{"tool": "Bash", "action": "deny"}]}}, "rules"),
+        ({"raw": {"rules": [{"tool": "Bash", "action": "deny", "when": {"n": {"gt": 1}}}]}}, "rules"),
+        ({"raw": {"profiles": {"p": {"deny": ["Bash"]}}, "doors": {"hooks": {"profile": "p"}}}}, "profile"),
+        ({"raw": {"profiles": {"p": {"allow": ["Read"]}}, "doors": {"hooks": {"profile": "p"}}}}, "profile"),
+    ],
+)
+def test_a_person_s_yes_outranks_no_denial(more, stage):
+    verdict = approved(**more)
+    assert (verdict.decision, verdict.stage) == ("blocked", stage)
+
+
+def test_an_allow_rule_is_not_used_up_by_a_call_a_person_approved():
+    assert approved({"rules": [{"tool": "Bash", "action": "allow", "uses": 1}]}).rule is None
+
+
+def test_released_says_more_than_approved():
+    assert approved(risk="critical", released=True).stage == "release"
+
+
+def test_a_yes_never_turns_a_deny_of_a_project_s_own_file_round():
+    policy = compile_policy(
+        Settings(), project_rules=[{"tool": "Bash", "action": "deny"}, {"tool": "Bash", "action": "ask"}]
+    )
+    verdict = decide(CALL, Risk(category=Category.low), policy, Scores({}, 1.0), now=NOW, approved=True)
+    assert verdict.decision == "blocked"
+
+
 def test_a_fault_blocks_before_everything():
     verdict = decide(
         CALL, Risk(category=Category.low), compile_policy(Settings(), fault="x"), Scores({}, 1.0), now=NOW

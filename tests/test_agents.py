@@ -242,12 +242,22 @@ def test_a_detached_process_from_before_any_agent_is_a_person_s(agents, family, 
     assert why_not(agents, loose) == ""
 
 
-def test_a_later_word_about_a_session_makes_no_living_agent_a_person(agents, family):
-    """Something below the agent claims that it, and no longer the agent, speaks for the session."""
-    _, tool, fake, hook = family("claude", "sh", "claude", "sh")
+def test_nothing_an_agent_runs_can_say_that_somebody_below_it_is_the_agent(agents, pipeline, clock, family):
+    claude, tool, fake, hook = family("claude", "sh", "claude", "sh")
     meet(agents, tool)
-    assert meet(agents, hook, facts={"CLAUDE_PID": str(fake)}).process == fake
-    assert "s-1" in why_not(agents, tool)
+    assert meet(agents, hook, facts={"CLAUDE_PID": str(fake)}).process == claude
+    later = Agents(pipeline.store, pipeline.ledger, clock)
+    assert "s-1" in why_not(later, tool)
+
+
+def test_a_later_word_about_a_session_makes_no_living_agent_a_person(agents, family):
+    """Another process goes on with the session, or says so: the one that began it is the agent still."""
+    _, hook = family("claude", "sh")
+    other, other_hook = family("claude", "sh")
+    meet(agents, hook)
+    assert meet(agents, other_hook).process == other
+    assert "s-1" in why_not(agents, hook)
+    assert "s-1" in why_not(agents, other_hook)
 
 
 def test_a_report_that_comes_late_changes_nothing_about_who_speaks(agents, pipeline, family):

@@ -460,6 +460,14 @@ def test_a_yes_in_the_agent_s_own_dialog_is_recorded_as_it_was(pipeline, project
     assert (found.answer, found.status) == ("approved", "completed")
 
 
+def test_whoever_waits_for_an_answer_never_runs_what_is_denied_now_whatever_the_channel(pipeline, project):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    put_rule(pipeline, "deny")
+    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+        assert pipeline.answer(entry, "approved", actor="ada", channel="agent") == "denied"
+
+
 def test_an_edited_call_is_judged_recorded_masked_and_handed_on(pipeline, project):
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)

@@ -82,7 +82,7 @@ class Agents:
         if earlier is not None and not peer.pid:
             # A report that comes late has no process any more, and says nothing about the one of today.
             return earlier
-        speaker = agent_process(peer.pid, marks, facts)
+        speaker = _still_above(peer.pid, earlier) or agent_process(peer.pid, marks, facts)
         met = Session(
             agent=agent,
             id=session,
@@ -178,6 +178,15 @@ def _lineage(pid: int) -> list[Process]:
             break
         line = peers.lineage(pid)
     return line
+
+
+def _still_above(pid: int, earlier: Session | None) -> Process | None:
+    """The process that spoke for the session so far, where the hook comes from inside it.
+
+    INVARIANT: nothing an agent runs can say that somebody else, below it, is the agent.
+    """
+    known = (earlier.process, earlier.process_started) if earlier is not None else (0, "")
+    return next((each for each in peers.lineage(pid) if (each.pid, each.started) == known), None)
 
 
 def agent_process(pid: int, marks: Marks, facts: dict[str, str]) -> Process | None:

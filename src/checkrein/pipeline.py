@@ -186,7 +186,7 @@ class Pipeline:
         _known(answer, ANSWERS, "answer")
         call = self.broker.call(entry)
         # What was answered in the agent's own dialog has run: the record says so, whatever holds by now.
-        if answer == "approved" and channel != IN_THE_AGENT:
+        if answer == "approved" and (channel != IN_THE_AGENT or self.broker.is_awaited(entry)):
             overruled = self._overruled(entry, call, edited)
             answer, message = ("denied", overruled) if overruled else (answer, message)
         data = {"answer": answer, "actor": actor, "channel": channel, "message": message}

@@ -48,7 +48,7 @@ def ask(connection: socket.socket, verb: str, params: dict[str, Any], seconds: f
             body = msgspec.json.encode(params)
             wire.send(connection, wire.encode_request(__version__, ("verb", verb), body))
             answer = msgspec.json.decode(_last_frame(connection, seconds))
-        except wire.Gone as error:
+        except (wire.Gone, msgspec.MsgspecError) as error:
             raise StoreError(
                 f"The server did not answer: {error}.", remedy="Run `checkrein doctor`."
             ) from None
@@ -67,7 +67,7 @@ def start(seconds: float = START_SECONDS) -> socket.socket:
         ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *_SERVER],
         start_new_session=True,
         cwd="/",
-        env=server_environment(),
+        env=_environment(),
         check=False,
     )
     deadline = time.monotonic() + seconds
@@ -77,6 +77,14 @@ def start(seconds: float = START_SECONDS) -> socket.socket:
             return found
         time.sleep(0.01)
     raise StoreError("The server did not start.", remedy=f"See {log_file()}, or run `checkrein serve`.")
+
+
+def _environment() -> dict[str, str]:
+    """What the door file says a server is started with; whoever starts it has no say in it."""
+    try:
+        return read_door().environment
+    except NotFoundError:
+        return server_environment()
 
 
 def is_running() -> bool:

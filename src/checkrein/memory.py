@@ -1,7 +1,7 @@
 """What calls met before can break, remembered for as long as the same question would get the same answer.
 
-`classify` is pure: it depends on the call, the tables and what the file system says about paths. Agents repeat
-themselves, so the first two are looked up and the third is asked again.
+`classify` is pure: it depends on the call, the tables and what the file system says about paths. Agents
+repeat themselves, so the first two are looked up and the third is asked again.
 """
 
 from __future__ import annotations

@@ -105,6 +105,8 @@ def test_fifty_hooks_at_once_meet_a_dead_server(hooks):
         pid = running()
         if pid:
             os.kill(pid, signal.SIGKILL)
+            while Path(f"/proc/{pid}").exists():
+                time.sleep(0.005)
         started = [hooks.start(f"r{number}-{each}") for each in range(AT_ONCE)]
         codes = []
         for process in started:

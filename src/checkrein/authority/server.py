@@ -22,6 +22,11 @@ def about(asked: Asked, params: Params) -> dict[str, Any]:  # noqa: ARG001
     }
 
 
+@verb("server.attend", person=True)
+def attend(asked: Asked, params: Params) -> None:
+    """Stay reachable for questions; the server holds the line while somebody looks."""
+
+
 @verb("server.stop", person=True)
 def stop(asked: Asked, params: Params) -> None:  # noqa: ARG001
     """End the server once the answers on their way have left."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from checkrein import __version__, warm, wire
+from checkrein import __version__, knocking, warm, wire
 from checkrein.agents import Agents
 from checkrein.authority import Asked, as_answer, perform
 from checkrein.doors.hooks.dialects import AGENTS, dialect
@@ -44,6 +44,7 @@ REQUEST_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 5.0
 _TICK = 2.0
 _BACKLOG = 512
+_BUSY_SECONDS = 3.0
 # How long a thread keeps the interpreter while another wants it; the default would delay a hook by 5 ms.
 _SWITCH_SECONDS = 0.0005
 _PAUSE_SECONDS, _PAUSE_EVERY = 0.002, 50
@@ -191,18 +192,18 @@ class Server:
         return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
 
     def _perform(self, name: str, body: bytes, connection: socket.socket, peer: Peer) -> bytes:
-        if name == "inbox.attend":
-            return self._attend(connection)
         asked = Asked(self.pipeline, self.agents, peer, self.stop)
+        if name == "inbox.attend":
+            return as_answer(lambda: self._attend(asked, connection))
         return as_answer(lambda: perform(asked, name, msgspec.json.decode(body, type=dict[str, Any])))
 
-    def _attend(self, connection: socket.socket) -> bytes:
-        """Somebody looks at the questions for as long as the connection is open."""
+    def _attend(self, asked: Asked, connection: socket.socket) -> None:
+        """A person looks at the questions for as long as the connection is open."""
+        perform(asked, "server.attend", {})
         with self.pipeline.broker.attending():
             wire.send(connection, b"")
             while wire.is_open(connection) and not self._ended.wait(0.25):
                 pass
-        return as_answer(lambda: None)
 
 
 # A caller over HTTP has no process we could ask the kernel for.
@@ -248,12 +249,9 @@ class _Line(Waiting):
 def serve(say: Callable[[str], None], *, on_demand: bool = False) -> None:
     """Run a server until it is stopped; with `on_demand`, quietly leave when one is there already."""
     journal = Journal(say)
-    try:
-        store = SqliteStore.open(state_dir(), wait=0.0 if on_demand else 2.0)
-    except StoreBusyError:
-        if on_demand:
-            return
-        raise
+    store = _opened(on_demand)
+    if store is None:
+        return
     pipeline = Pipeline(store, state_dir())
     try:
         server = Server(pipeline, journal)
@@ -266,6 +264,19 @@ def serve(say: Callable[[str], None], *, on_demand: bool = False) -> None:
         raise
     finally:
         pipeline.close()
+
+
+def _opened(on_demand: bool) -> SqliteStore | None:
+    """The store; None when another server has it already. A command that writes has it for a moment only."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return SqliteStore.open(state_dir(), wait=0.05 if on_demand else _BUSY_SECONDS)
+        except StoreBusyError:
+            if on_demand and knocking.is_running():
+                return None
+            if not on_demand or time.monotonic() > deadline:
+                raise
 
 
 def _refused(request: wire.Request, reason: str) -> bytes:

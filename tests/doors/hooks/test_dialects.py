@@ -95,7 +95,7 @@ def test_what_is_registered_is_known(agent):
     register = table.hooks.register
     kinds = {name: table.events[name] for name in (*register.gate, *register.permission, *register.tell)}
     assert table.gate in register.gate
-    assert {kinds[name] for name in register.gate} <= {"call", "config"}
+    assert {kinds[name] for name in register.gate} <= {"call", "config", "expansion"}
     assert {kinds[name] for name in register.permission} <= {"permission"}
     assert not {kinds[name] for name in register.tell} & {"call", "config", "permission"}
 

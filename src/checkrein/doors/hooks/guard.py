@@ -28,7 +28,9 @@ def would_remove_us(reader: Reader, agent: str, file: str, project: str) -> str:
         text = ""
     except (OSError, ValueError):
         return f"{path} cannot be read"
-    return still_guarded(agent, path, text)
+    # Where we were put is ours to keep; a file we never were in may do without us.
+    place = project if Path(project) in path.parents else ""
+    return still_guarded(agent, path, text, installed=place in folders)
 
 
 def _content(path: Path) -> bytes:

@@ -326,6 +326,24 @@ def test_without_marks_a_variable_names_the_agent_but_never_the_first_process(fa
         assert agent_process(hook, CLAUDE, {"CLAUDE_PID": said}) is None
 
 
+def test_an_agent_whose_thread_has_another_name_is_known_by_its_program():
+    """Copilot CLI is called `MainThread`."""
+    marks = Marks(names=("copilot",))
+    words = ["/opt/agent/copilot", "-c", f'echo "$$"; sh -c {_quoted(STAY)}; :']
+    top = subprocess.Popen(
+        words, executable="/bin/sh", stdout=subprocess.PIPE, text=True, start_new_session=True, env=CLEAN
+    )
+    try:
+        agent, hook = (int(top.stdout.readline()) for _ in range(2))
+        assert peers.process(agent).name != "copilot"
+        assert agent_process(hook, marks, {}).pid == agent
+        assert agent_process(hook, CLAUDE, {}) is None
+    finally:
+        os.killpg(top.pid, 9)
+        top.wait()
+        top.stdout.close()
+
+
 def test_an_interpreter_that_runs_the_agent_s_script_is_the_agent(family, program, tmp_path):
     script = tmp_path / "claude-code" / "cli.js"
     script.parent.mkdir()

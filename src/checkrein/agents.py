@@ -34,7 +34,15 @@ _ADOPTERS = frozenset({"systemd", "init", "launchd", "tini", "dumb-init", "catat
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno"})
 # What agents set for the programs they run.
 _VARIABLES = frozenset(
-    {"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SANDBOX", "GEMINI_CLI"}
+    {
+        "CLAUDECODE",
+        "CLAUDE_CODE_SESSION_ID",
+        "CODEX_THREAD_ID",
+        "CODEX_SANDBOX",
+        "GEMINI_CLI",
+        "COPILOT_CLI",
+        "COPILOT_AGENT_SESSION_ID",
+    }
 )
 
 
@@ -192,7 +200,7 @@ def _still_above(pid: int, earlier: Session | None) -> Process | None:
 def agent_process(pid: int, marks: Marks, facts: dict[str, str]) -> Process | None:
     """The agent among the ancestors of its hook: the nearest that bears its marks."""
     line = peers.lineage(pid)[1:]
-    marked = [each for each in line if each.name in marks.names or _runs_script(each, marks.scripts)]
+    marked = [each for each in line if _bears(each, marks)]
     unmarked = [each for each in line if each.pid > 1 and each.name not in _ADOPTERS]
     said = facts.get(marks.process_fact, "")
     # INVARIANT: a variable never names a process above the agent's own; the person would count as the agent.
@@ -202,12 +210,16 @@ def agent_process(pid: int, marks: Marks, facts: dict[str, str]) -> Process | No
     return marked[0] if marked else None
 
 
-def _runs_script(process: Process, scripts: tuple[str, ...]) -> bool:
-    """Whether an interpreter runs one of the agent's scripts; its thread may be called anything."""
+def _bears(process: Process, marks: Marks) -> bool:
+    """Its own name, that of the program it was started as, or the agent's script in an interpreter.
+
+    A process is called as its first thread is, and that may be called anything: `MainThread`.
+    """
     words = peers.words_of(process.pid)[:4]
-    if not words or PurePath(words[0]).name not in _INTERPRETERS:
-        return False
-    return any(mark in word for mark in scripts for word in words[1:])
+    program = PurePath(words[0]).name if words else ""
+    if process.name in marks.names or program in marks.names:
+        return True
+    return program in _INTERPRETERS and any(mark in word for mark in marks.scripts for word in words[1:])
 
 
 def is_attended(speaker: Process | None, marks: Marks, facts: dict[str, str]) -> bool:

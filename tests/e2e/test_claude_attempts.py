@@ -95,6 +95,23 @@ def test_settings_changed_behind_our_back_do_not_unload_us(somebodys_house, comm
     house.checkrein("doctor", "claude-code", code=1)
 
 
+@pytest.mark.parametrize("file", ["{project}/.claude/settings.local.json", "{home}/.claude/settings.json"])
+def test_hooks_switched_off_in_another_file_go_on(fearless, somebodys_house, file):
+    house = somebodys_house
+    path = file.format(project=house.project, home=house.home)
+    house.file("tool.py", f"open({path!r}, 'w').write('{{\"disableAllHooks\": true}}')\n")
+
+    def once_noticed():
+        until(lambda: house.records("settings_change_refused"), 15)
+        return {"tools": [CURL]}
+
+    with house.agreeable():
+        ran = fearless.run(bash("python3 tool.py"), once_noticed, CURL, mode=BYPASS)
+    assert not ran[0].failed, ran[0].told
+    assert [house.entry(used.id)["verdict"] for used in ran.tools[1:]] == ["deny", "deny"]
+    assert still_guards(house, ran)
+
+
 def test_our_files_and_our_server_cannot_be_removed(fearless, somebodys_house):
     house = somebodys_house
     server = house.server()

@@ -33,6 +33,20 @@ def test_the_dialog_shows_our_reason_and_its_yes_is_recorded(claude, house, made
     assert house.verifies()
 
 
+@pytest.mark.parametrize("mode", [(), ("--permission-mode", "bypassPermissions")], ids=["usual", "bypass"])
+def test_a_mode_that_asks_less_still_shows_our_question(fearless, somebodys_house, mode):
+    """The usual mode answers the client's own questions, and bypassing leaves them out; not ours."""
+    made = somebodys_house.project / "made"
+    with fearless.sit(bash(MADE), args=mode) as screen:
+        screen.shows(DIALOG, "Checkrein asks")
+        assert not made.exists()
+        screen.type("1")
+        until(made.exists)
+        until(lambda: somebodys_house.entries()[0]["completed_at"])
+    (found,) = somebodys_house.entries()
+    assert (found["answer"], found["channel"]) == ("approved", "agent")
+
+
 def test_a_no_in_the_dialog_is_recorded_with_the_next_prompt(claude, house, made):
     """Claude Code tells nobody about a no; what the person types next shows that the question is over."""
     with claude.sit(bash(MADE)) as screen:

@@ -208,6 +208,21 @@ def test_an_allowed_call_runs_where_the_client_itself_would_have_refused(claude,
     assert ran.denials == []
 
 
+@pytest.mark.parametrize("mode", ["acceptEdits", "auto", "dontAsk", "plan"])
+def test_no_mode_of_the_client_outranks_us(claude, house, mode):
+    target = house.project / "src" / "new.py"
+    ran = claude.run(bash(CURL), write(target, "y = 1\n"), bash("ls"), mode=mode)
+    assert [house.entry(used.id)["verdict"] for used in ran.tools] == ["deny", "ask", "allow"]
+    assert [used.failed for used in ran.tools] == [True, True, False]
+    assert not target.exists()
+
+
+def test_a_list_of_allowed_tools_does_not_outrank_us(claude, house):
+    ran = claude.run(bash(CURL), bash("touch made"), args=("--allowedTools", "Bash Write Edit"))
+    assert [used.failed for used in ran.tools] == [True, True]
+    assert not (house.project / "made").exists()
+
+
 def test_calls_of_one_turn_are_judged_one_by_one(claude, house):
     ran = claude.run([bash("ls"), bash(CURL), bash("cat no-such-file"), read(house.project / "README.md")])
     found = {used.id: house.entry(used.id) for used in ran.tools}

@@ -139,6 +139,7 @@ class Claude:
             "hasCompletedOnboarding": True,
             "theme": "dark",
             "numStartups": 5,
+            "bypassPermissionsModeAccepted": True,
             "customApiKeyResponses": {"approved": ["dummy"], "rejected": []},
             "projects": {str(self.house.project): known},
         }

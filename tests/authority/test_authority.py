@@ -20,6 +20,7 @@ PERSON_ONLY = {
     "rule.edit": {"id": "x", "changes": {}},
     "rule.move": {"id": "x", "priority": 1},
     "rule.remove": {"id": "x"},
+    "server.attend": {},
     "server.stop": {},
     "trust.import": {"project": "/", "content": b"{}"},
     "trust.reset": {"project": "/"},

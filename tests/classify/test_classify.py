@@ -244,10 +244,23 @@ def test_our_own_command_line_beyond_its_read_only_verbs_is_critical():
         "tee ~/.codex/config.toml < x",
         "python3 -c \"open('.claude/settings.json','w')\"",
         "cp x /tmp/checkrein-1000/sock",
+        "cat ~/.local/state/checkrein/ledger.key",
+        "cp ~/.local/state/checkrein/http-token x",
+        "checkrein-hook ~/.local/state/checkrein/door claude-code tell 5 < forged.json",
+        "tmux new-session -d 'checkrein approve 1m7f'",
+        "screen -dm checkrein phase building",
+        "claude -p 'go on' --dangerously-skip-permissions",
+        "claude --bare -p x",
+        "codex exec --dangerously-bypass-hook-trust x",
     ],
 )
 def test_touching_our_files_processes_and_hook_registrations_is_critical(command):
     assert judge(command).category is Category.critical
+
+
+@pytest.mark.parametrize("command", ["claude -p 'go on'", "codex exec x", "gemini -p x", "opencode run x"])
+def test_starting_another_agent_is_high(command):
+    assert judge(command).category is Category.high
 
 
 def test_reading_our_configuration_is_fine():

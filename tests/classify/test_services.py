@@ -140,3 +140,8 @@ def test_a_ping_counts():
 @pytest.mark.parametrize("command", ["glab auth status -t", "glab variable list", "terraform show -json"])
 def test_what_shows_secrets_asks(command):
     assert judge(command).category is Category.high
+
+
+def test_our_name_in_what_a_detached_terminal_is_told_is_critical():
+    assert judge("tmux new-session -d 'checkrein approve x'").category is Category.critical
+    assert judge("tmux new-session -d make").category is Category.medium

@@ -74,7 +74,7 @@ def delicate(shell: Shell, words: list[Word]) -> None:
             place = shell.places.place(word._replace(text=text), shell.cwd)
             if place.scope == "secret":
                 shell.find("read", "secret", place.path, f"it may read {word.shown} (secret)")
-            elif place.scope in ("self", "agent-hooks"):
+            elif place.scope in ("self", "self-secret", "agent-hooks"):
                 shell.find("write", place.scope, place.path, f"it may change {word.shown} ({place.scope})")
 
 
@@ -182,7 +182,7 @@ def path(shell: Shell, role: str, word: Word) -> None:
     if (
         role == "write"
         and (armed := arming.what(place.path))
-        and scope not in ("self", "agent-hooks", "vcs-internal")
+        and scope not in ("self", "self-secret", "agent-hooks", "vcs-internal")
     ):
         shell.find("write", "armed", place.path, f"it writes {word.shown}, which {armed}")
         return

@@ -43,7 +43,7 @@ def database(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) ->
         return _session(shell, spec, stdin) if stdin is not None else Word(HOLE, DYNAMIC)
     for word in parsed.operands[:1]:
         place = shell.places.place(word, shell.cwd)
-        if place.scope == "self":
+        if place.scope in ("self", "self-secret"):
             shell.find(
                 "write", "self", place.path, f"it opens {word.shown}, which is Checkrein's own, to change it"
             )

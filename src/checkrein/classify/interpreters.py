@@ -167,7 +167,7 @@ def hints(shell: Shell, text: str) -> None:
             place = shell.places.place(Word(string), shell.cwd)
             if place.scope == "secret":
                 shell.find("read", "secret", place.path, f"its code names {string[:60]} (secret)")
-            elif place.scope in ("self", "agent-hooks"):
+            elif place.scope in ("self", "self-secret", "agent-hooks"):
                 shell.find("write", place.scope, place.path, f"its code names {string[:60]} ({place.scope})")
 
 

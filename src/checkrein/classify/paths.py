@@ -64,7 +64,7 @@ class Places:
             return self._literal(word.text, cwd)
         # An unset variable is nothing: `.e${x}nv` may well be `.env`.
         bare = self._literal(word.text.replace(HOLE, ""), cwd)
-        if known and bare.scope in ("secret", "self", "agent-hooks"):
+        if known and bare.scope in ("secret", "self", "self-secret", "agent-hooks"):
             return Place(bare.scope, word.shown)
         tail = word.text.rpartition(HOLE)[2]
         if tail and _SECRET_TAIL.search(tail):
@@ -113,7 +113,7 @@ class Places:
             return "null" if _TERMINAL.match(path) else "device"
         rules = _rules()
         if self._is_self(path):
-            return "self"
+            return "self-secret" if path.rpartition("/")[2] in _OWN_SECRETS else "self"
         inside = path.startswith(f"{self.project}/") or path == self.project
         below_home = path[len(self.home) + 1 :] if path.startswith(f"{self.home}/") else None
         if below_home is None and (match := _OTHER_HOME.match(path)):
@@ -171,6 +171,8 @@ _NOT_PROJECT = re.compile(
 _SELF = re.compile(
     r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-\d+/|/bin/checkrein(?:-hook)?/"
 )
+# The key that signs the record, and what opens the door over HTTP.
+_OWN_SECRETS = frozenset({"ledger.key", "http-token"})
 _SECRET_TAIL = re.compile(
     r"(?:^|/)(?:environ|\.env|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|credentials)$"
     r"|/\.(?:ssh|aws|gnupg|kube)(?:/|$)|\.(?:pem|key|p12|pfx|kdbx)$"
@@ -187,7 +189,7 @@ _ORDER: tuple[str, ...] = (
     "system",
     "agent-config",
 )
-_ORDER += ("vcs-internal", "secret", "everything", "device", "agent-hooks", "self")
+_ORDER += ("vcs-internal", "secret", "everything", "device", "agent-hooks", "self", "self-secret")
 
 
 def worse(one: str, other: str) -> str:

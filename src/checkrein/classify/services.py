@@ -426,6 +426,9 @@ def daemon(shell: Shell, spec: Spec, words: list[Word], stdin: Word | None) -> W
 
     if len(words) == 1 and words[0].literal and matches_verb(words[0].text, spec.verbs[0]):
         return Word(HOLE, OPEN)
+    if any("checkrein" in w.text for w in words):
+        # INVARIANT: our name in what a detached terminal is told is critical
+        shell.find("self", "command", spec.name, f"`{spec.name}` would run it where nobody sees who asks")
     if any(w.text == ";" or w.text.endswith(("\\;", ";")) for w in words):
         shell.find("exec", "shell", spec.name, f"`{spec.name}` is given a second command")
     flags = {w.text for w in words}

@@ -213,7 +213,7 @@ class Judge:
     def written(self, path: str, role: str) -> None:
         place = self.places.place(Word(path))
         armed = arming.what(place.path)
-        if role == "write" and armed and place.scope not in ("self", "agent-hooks", "vcs-internal", "secret"):
+        if role == "write" and armed and place.scope not in ("self", "self-secret", "agent-hooks", "vcs-internal", "secret"):
             scope = arming.scope(armed)
             self.find("write", scope, place.path, f"it writes {path}, which {armed}")
             if place.scope in ("docs", "src"):
@@ -310,7 +310,7 @@ class Judge:
             place = self.places.place(Word(value.removeprefix("file://")))
             if place.scope == "secret":
                 self.find("read", "secret", place.path, f"its arguments name {value[:80]} (secret)")
-            elif place.scope in ("self", "agent-hooks"):
+            elif place.scope in ("self", "self-secret", "agent-hooks"):
                 self.find(
                     "write", place.scope, place.path, f"its arguments name {value[:80]} ({place.scope})"
                 )

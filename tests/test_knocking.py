@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import threading
 import time
@@ -140,15 +141,26 @@ def test_starting_finds_the_server_that_runs_already(listening):
     knocking.start(seconds=0.1).close()
 
 
-def test_starting_starts_one_that_outlives_us_and_says_so_when_it_cannot(home, monkeypatch):
+@pytest.fixture
+def ended():
+    """Whatever a test started is not left behind."""
+    pids = []
+    yield pids.append
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_starting_starts_one_that_outlives_us_and_says_so_when_it_cannot(home, monkeypatch, ended):
     connection = knocking.start(seconds=20)
     pid = peers.peer_of(connection).pid
+    ended(pid)
     assert knocking.ask(connection, "server.about", {})["pid"] == pid
     assert os.getsid(pid) != os.getsid(0)
     knocking.ask(knocking.connect(), "server.stop", {})
     deadline = time.monotonic() + 10
     while knocking.is_running() and time.monotonic() < deadline:
         time.sleep(0.01)
-    monkeypatch.setattr("sys.executable", "/bin/true")
+    monkeypatch.setattr(knocking, "_SERVER", ("/bin/true",))
     with pytest.raises(StoreError, match="did not start"):
         knocking.start(seconds=0.2)

@@ -71,3 +71,31 @@ def test_text_nobody_can_read_or_without_end_is_refused(installed, why):
 def test_no_more_is_read_than_we_take(installed):
     installed.write_bytes(b" " * (LARGEST_FILE + 1_000))
     assert len(guard._content(installed)) == LARGEST_FILE + 1
+
+
+def test_a_file_named_by_another_way_is_the_same_file(installed, why, home):
+    """The agent may name its project by a link; ours is the real folder."""
+    (home / "link").symlink_to(installed.parent.parent)
+    installed.write_text("{}")
+    for name in (
+        home / "link" / ".claude" / "settings.json",
+        installed.parent / ".." / ".claude" / "settings.json",
+    ):
+        assert "hook" in why(name), name
+
+
+def test_the_user_s_own_settings_need_us_only_where_we_were_put(installed, why, pipeline, home):
+    own = home / ".claude" / "settings.json"
+    own.parent.mkdir()
+    own.write_text("{}")
+    assert why(own) == ""
+    pipeline.store.write(lambda tx: add_installation(tx, "claude-code", "", 1.0))
+    assert "hook" in why(own)
+
+
+def test_the_user_s_own_settings_are_guarded_also_where_their_home_is_the_project(pipeline, home):
+    own = home / ".claude" / "settings.json"
+    own.parent.mkdir()
+    own.write_text("{}")
+    pipeline.store.write(lambda tx: add_installation(tx, "claude-code", "", 1.0))
+    assert "hook" in would_remove_us(pipeline.store, "claude-code", str(own), str(home))

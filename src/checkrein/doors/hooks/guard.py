@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from checkrein.doors.hooks.dialects import dialect
 from checkrein.settings.sources import LARGEST_FILE
 from checkrein.store import Reader
 from checkrein.store.installations import installations
@@ -29,8 +30,16 @@ def would_remove_us(reader: Reader, agent: str, file: str, project: str) -> str:
     except (OSError, ValueError):
         return f"{path} cannot be read"
     # Where we were put is ours to keep; a file we never were in may do without us.
-    place = project if Path(project) in path.parents else ""
-    return still_guarded(agent, path, text, installed=place in folders)
+    return still_guarded(agent, path, text, installed=_place(agent, path, project) in folders)
+
+
+def _place(agent: str, path: Path, project: str) -> str:
+    """Whose settings these are: the project's, or (empty) the user's own, wherever that lies."""
+    own = Path(dialect(agent).hooks.user).expanduser()
+    if os.path.realpath(path) == os.path.realpath(own):
+        return ""
+    # By whatever way the file is named: the project is known by its real path.
+    return project if any(os.path.realpath(each) == project for each in path.parents) else ""
 
 
 def _content(path: Path) -> bytes:

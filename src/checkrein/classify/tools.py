@@ -30,6 +30,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_SHELL = re.compile(r"(?:(?:/usr(?:/local)?)?/bin/)?(?:ba|z|da|k)?sh")
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _MAX_VALUES = 200
+# Scopes that say worse of a write than that something will run it.
+_DELICATE = ("self", "self-secret", "agent-hooks", "vcs-internal", "secret")
 
 
 @cache
@@ -213,7 +215,7 @@ class Judge:
     def written(self, path: str, role: str) -> None:
         place = self.places.place(Word(path))
         armed = arming.what(place.path)
-        if role == "write" and armed and place.scope not in ("self", "self-secret", "agent-hooks", "vcs-internal", "secret"):
+        if role == "write" and armed and place.scope not in _DELICATE:
             scope = arming.scope(armed)
             self.find("write", scope, place.path, f"it writes {path}, which {armed}")
             if place.scope in ("docs", "src"):

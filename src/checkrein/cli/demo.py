@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from checkrein.call import Verdict, tool_call
+from checkrein.cli import demo_hooks
 from checkrein.cli.terminal import bar, dim, plain, say, tree, word
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.verify import verify
@@ -51,9 +52,10 @@ def demo(fast: bool) -> None:
 @contextmanager
 def _own_home() -> Iterator[str]:
     """A home and a project that vanish afterwards."""
-    kept = {name: os.environ.get(name) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    names = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
+    kept = {name: os.environ.get(name) for name in names}
     with tempfile.TemporaryDirectory(prefix="agent-day-") as folder:
-        os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CONFIG_HOME=f"{folder}/config")
+        os.environ.update({name: f"{folder}/{name[4:].split('_')[0].lower()}" for name in names})
         project = Path(folder, "shop")
         (project / ".git").mkdir(parents=True)
         user_file().parent.mkdir(parents=True)
@@ -81,6 +83,7 @@ class Day:
         finally:
             self.pipeline.close()
         self.evening()
+        self.hooks()
 
     def morning(self) -> None:
         self.scene("Nine o'clock. A new agent, a new project: trust starts at 0.30.")
@@ -134,7 +137,11 @@ class Day:
             )
         database.close()
         self.verified("a copy where someone turned one refusal into an approval", forged)
-        say(dim("\nNext: checkrein explain 'rm -rf build'   ·   checkrein --help"))
+
+    def hooks(self) -> None:
+        self.scene("The same behind a real agent's hooks: its own settings, our program, one server.")
+        demo_hooks.scene(self.project)
+        say(dim("\nNext: checkrein install claude-code   ·   checkrein explain 'rm -rf build'"))
 
     def call(self, tool: str, outcome: str = "success", quiet: bool = False, **arguments: Any) -> Verdict:
         entry, verdict = self._decide(tool, arguments)

@@ -9,6 +9,7 @@ import pytest
 
 from checkrein.agents import Agents
 from checkrein.authority.phase import switch
+from checkrein.doors.hooks import door as door_module
 from checkrein.doors.hooks.door import HookDoor
 from checkrein.ledger.entries import fold
 from checkrein.ledger.query import Filter, entries
@@ -273,6 +274,39 @@ def test_edited_arguments_reach_the_agent(agent):
         )
         thread.join(10)
     assert answers[0][0]["hookSpecificOutput"]["updatedInput"] == edited
+
+
+def test_an_edited_call_without_an_id_is_known_by_what_ran(agent):
+    def send(event, mode, command, **more):
+        given = {"tool_name": "run_shell_command", "tool_input": {"command": command}}
+        return agent.send(event, mode, agent="gemini-cli", **given, **more)
+
+    with agent.pipeline.broker.attending():
+        thread = later(lambda: send("BeforeTool", "gate", "make release"))
+        edited = {"command": "make check"}
+        agent.pipeline.answer(
+            question(agent).entry, "approved", actor="ada", channel="terminal", edited=edited
+        )
+        thread.join(10)
+    send("AfterTool", "tell", "make check", tool_response={"llmContent": "Output: x\nProcess Group PGID: 7"})
+    assert "unjudged" not in agent.kinds()
+    assert [each.result for each in agent.entries()] == ["success"]
+
+
+def test_a_hook_that_outlives_its_agent_waits_for_nobody(agent, monkeypatch):
+    """Seen by the one that adopted its shell."""
+    above = [["hook", "sh", "agent"]]
+    monkeypatch.setattr(door_module, "lineage", lambda _pid: above[-1])
+    with agent.pipeline.broker.attending():
+        answers = []
+        thread = later(lambda: answers.append(agent.call("make release")))
+        entry = question(agent).entry
+        above.append(["hook", "sh", "init"])
+        thread.join(10)
+    assert "stopped waiting" in reason(answers[0])
+    assert agent.entries()[0].answer == "cancelled"
+    assert not waiting(agent.pipeline.store)
+    assert entry == agent.entries()[0].id
 
 
 def test_a_question_expires_to_no(agent, clock):

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from checkrein.agents import Agents, Marks, user_name
 from checkrein.authority.phase import switch
 from checkrein.call import ToolCall
@@ -22,7 +24,7 @@ from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.routing import Choice, choose
 from checkrein.errors import CheckreinError, InputError
 from checkrein.ledger.entries import fold
-from checkrein.peers import Peer
+from checkrein.peers import Peer, Process, lineage
 from checkrein.pipeline import Decided, Pipeline
 from checkrein.settings.project import project_of
 from checkrein.store import Transaction, records
@@ -90,7 +92,7 @@ class HookDoor:
         if decided.verdict.word == "deny":
             return replies.deny(event, wording.refusal(call, decided.verdict, decided.entry))
         if decided.verdict.word == "ask":
-            return self._asked(event, call, decided, session, line)
+            return self._asked(event, call, decided, session, peer, line)
         if call.tool == "Agent":
             return self._routed(event, call, decided)
         return replies.allow(event, reason=decided.verdict.reasons[0].text)
@@ -107,7 +109,13 @@ class HookDoor:
         return self.pipeline.decide(call, phase=phase, hold=hold, asking=True)
 
     def _asked(
-        self, event: Event, call: ToolCall, decided: Decided, session: Session, line: Waiting | None
+        self,
+        event: Event,
+        call: ToolCall,
+        decided: Decided,
+        session: Session,
+        peer: Peer,
+        line: Waiting | None,
     ) -> Reply:
         """The agent's own dialog where a person sits before it; else ours, if anyone can be reached."""
         table = dialect(event.agent)
@@ -116,13 +124,14 @@ class HookDoor:
         if line is None or not self.pipeline.broker.reachable:
             self._settle(decided.entry, "cancelled", "none", "nobody could be reached")
             return replies.deny(event, wording.unreachable(call, decided.verdict, decided.entry))
-        settled = self._answer(decided.entry, call, line)
+        settled = self._answer(decided.entry, call, peer, line)
         if settled is None:
             return replies.deny(event, "The agent stopped waiting for the answer.")
         if settled.state == "approved":
             edited = self.pipeline.broker.edited(decided.entry)
             if edited is not None and not replies.can_rewrite(event, edited):
                 return replies.deny(event, f"{table.title} cannot be given the edited input.")
+            self._changed(call, decided, edited)
             return replies.allow(event, reason=f"{settled.actor} approved it.", updated=edited)
         return replies.deny(event, self._no(call, decided, settled))
 
@@ -133,7 +142,7 @@ class HookDoor:
         found = asked_about(self.pipeline.store, call.binding)
         if not found or line is None:
             return replies.silent()
-        settled = self._answer(found[0].entry, call, line, native=True)
+        settled = self._answer(found[0].entry, call, peer, line, native=True)
         # What was answered in the agent's own dialog needs no second answer.
         if settled is None or settled.channel == "agent":
             return replies.silent()
@@ -143,11 +152,20 @@ class HookDoor:
         said = settled.message or {"expired": "Nobody answered in time."}.get(settled.state, "")
         return replies.permission(event, False, f"{settled.actor or 'Checkrein'} said no. {said}".strip())
 
-    def _answer(self, entry: str, call: ToolCall, line: Waiting, *, native: bool = False) -> Question | None:
-        """The settled question; None when the hook went away before that."""
-        broker = self.pipeline.broker
+    def _changed(self, call: ToolCall, decided: Decided, updated: dict[str, Any] | None) -> None:
+        """The call will be reported as it ran; without an id nothing else says which one it was."""
+        if updated is not None and not call.call_id:
+            ran = msgspec.structs.replace(call, arguments=updated)
+            self.calls.opened(ran, decided, time.monotonic())
+
+    def _answer(
+        self, entry: str, call: ToolCall, peer: Peer, line: Waiting, *, native: bool = False
+    ) -> Question | None:
+        """The settled question; None when the hook, or the agent that ran it, went away before that."""
+        broker, family = self.pipeline.broker, _family(peer)
         with broker.awaiting(entry, call):
-            while line.still_here():
+            # A hook may outlive its agent, and then nobody would do what it is told.
+            while line.still_here() and _family(peer) == family:
                 settled = broker.wait(entry, _TICK)
                 if settled is not None:
                     return settled
@@ -189,6 +207,7 @@ class HookDoor:
         self._note(decided.entry, "routed", {**data, "applied": given})
         text = f"Routed to {choice.name} ({choice.model}): {choice.reason}."
         if given:
+            self._changed(call, decided, updated)
             return replies.allow(event, reason=text, updated=updated)
         return replies.allow(event, reason=decided.verdict.reasons[0].text, context=text)
 
@@ -341,6 +360,11 @@ _MEANING = {
     "building": "reading, writing and running, as far as trust reaches.",
     "auditing": "reading only.",
 }
+
+
+def _family(peer: Peer) -> list[Process]:
+    """The hook, the shell that runs it, and the agent that waits for both."""
+    return lineage(peer.pid)[:3]
 
 
 def _phase_wanted(call: ToolCall) -> str:

@@ -29,6 +29,8 @@ class Asked(msgspec.Struct, frozen=True):
     agents: Agents
     peer: Peer
     stop: Callable[[], None] | None = None
+    # A browser that signed in through a link only a person can get; its user is the actor.
+    signed_in: bool = False
 
     @property
     def actor(self) -> str:
@@ -64,7 +66,7 @@ def perform(asked: Asked, name: str, params: Params) -> Any:
         raise InputError(f"There is no request {name!r}.")
     if found.person:
         # INVARIANT: only a person answers, grants, writes rules, switches phases or stops the server.
-        why = asked.agents.not_a_person(asked.peer)
+        why = "" if asked.signed_in else asked.agents.not_a_person(asked.peer)
         if why:
             asked.agents.refused(name, why)
             raise PersonOnlyError(

@@ -117,6 +117,15 @@ class Network(msgspec.Struct, frozen=True):
     ] = ()
 
 
+class Console(msgspec.Struct, frozen=True):
+    port: Annotated[
+        int,
+        Key(
+            "Loopback port of the web console; another is taken when it is in use.", at_least=0, at_most=65535
+        ),
+    ] = 7331
+
+
 class Server(msgspec.Struct, frozen=True):
     http_port: Annotated[
         int,
@@ -218,6 +227,7 @@ class Settings(msgspec.Struct, frozen=True):
     masking: MaskingSettings = MaskingSettings()
     network: Network = Network()
     server: Server = Server()
+    console: Console = Console()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
     profiles: dict[str, ProfileSettings] = {}
@@ -236,6 +246,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "masking": MaskingSettings,
     "network": Network,
     "server": Server,
+    "console": Console,
 }
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 

@@ -9,7 +9,7 @@ from checkrein.call import canonical, tool_call
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.entries import body_of_row
 from checkrein.ledger.query import Filter, entries
-from checkrein.pipeline import Pipeline
+from checkrein.pipeline import Pipeline, exactly
 from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
 from checkrein.store import questions, records, rules
@@ -446,7 +446,7 @@ def test_a_new_deny_outranks_a_yes(pipeline, project, user_settings, how):
     question = questions.get_question(pipeline.store, entry)
     assert (question.state, last(pipeline, "answered")["answer"]) == ("denied", "denied")
     assert "policy of this moment refuses" in question.message
-    assert questions.remembered(pipeline.store, in_session("make x", project).binding) is None
+    assert pipeline.store.query("SELECT * FROM remembered") == []
 
 
 def test_a_yes_in_the_agent_s_own_dialog_is_recorded_as_it_was(pipeline, project):
@@ -510,6 +510,8 @@ def test_a_yes_for_the_session_covers_exactly_that_call_until_something_denies_i
         in_session("make x", project, user="eve"),
         bash("make x", project, session="s1", agent="codex"),
         bash("make x", project),
+        # The same words somewhere else are another call: `rm -r build` in another folder.
+        in_session("make x", project, cwd="/elsewhere"),
     ):
         assert pipeline.decide(other).verdict.word == "ask"
     assert pipeline.decide(in_session("make x", project), phase="auditing").verdict.word == "deny"
@@ -530,7 +532,7 @@ def test_a_yes_for_the_session_never_reaches_past_the_floor(pipeline, project):
     call = msgspec.structs.replace(
         in_session("curl https://x.example", project), arguments={"command": "curl https://x.example"}
     )
-    pipeline.store.write(lambda tx: questions.remember(tx, call.binding, "s1", "e", 1.0))
+    pipeline.store.write(lambda tx: questions.remember(tx, exactly(call), "s1", "e", 1.0))
     assert pipeline.decide(call).verdict.stage == "floor"
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from checkrein import earning
 from checkrein.approval.broker import Broker
-from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, reason_lines
+from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, digest, reason_lines
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
 from checkrein.ledger.checkpoints import Signer
@@ -144,7 +144,7 @@ class Pipeline:
             )
 
         found = verdict(approved)
-        if found.word == "ask" and call.session and questions.remembered(self.store, call.binding):
+        if found.word == "ask" and call.session and questions.remembered(self.store, exactly(call)):
             found = verdict(True)
         return Judged(found, force, book)
 
@@ -202,7 +202,7 @@ class Pipeline:
                 raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
             questions.settle(tx, entry, answer, now=now, actor=actor, channel=channel, message=message)
             if answer == "approved" and for_session and approved is not None:
-                questions.remember(tx, approved.binding, approved.session, entry, now)
+                questions.remember(tx, exactly(approved), approved.session, entry, now)
                 data["for"] = "session"
             return data
 
@@ -341,6 +341,11 @@ class Pipeline:
                 self.mirror.follow(tx)
 
         self.store.write(follow, durable=durable)
+
+
+def exactly(call: ToolCall) -> str:
+    """What a yes for the session covers: the same words in the same folder, where they mean the same."""
+    return digest([call.binding, call.cwd])
 
 
 def _held(verdict: Verdict, why: str) -> Verdict:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from checkrein.call import ToolCall, digest
+from checkrein.call import ToolCall
 from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
-from checkrein.pipeline import Decided
+from checkrein.pipeline import Decided, exactly
 from checkrein.store import Reader, records
 
 _KEPT = 4_096
@@ -37,13 +37,13 @@ class Calls:
             return None
         at, same, decided = found[-1]
         # INVARIANT: a verdict is repeated for exactly the same call only, whatever id a payload claims.
-        return decided if now - at <= _TWICE_SECONDS and same == _exactly(call) else None
+        return decided if now - at <= _TWICE_SECONDS and same == exactly(call) else None
 
     def opened(self, call: ToolCall, decided: Decided, now: float) -> None:
-        exactly = _exactly(call)
+        words = exactly(call)
         with self._lock:
             alike = self._open.setdefault(_key(call), [])
-            alike.append((now, exactly, decided))
+            alike.append((now, words, decided))
             del alike[:-_KEPT_ALIKE]
             while len(self._open) > _KEPT:
                 self._open.popitem(last=False)
@@ -85,11 +85,6 @@ def _oldest_open(oldest_first: list[Entry], otherwise: str) -> str:
 
 def _key(call: ToolCall) -> Key:
     return (call.agent + call.session, call.call_id, "" if call.call_id else call.name + call.argument_hash)
-
-
-def _exactly(call: ToolCall) -> str:
-    """What makes two calls one: the same words in the same place."""
-    return digest([call.binding, call.cwd])
 
 
 def _same(entry: Entry, call: ToolCall) -> bool:

@@ -106,6 +106,7 @@ class Places:
 
     def scope(self, path: str) -> str:
         """The scope of an absolute, normalised path; the most delicate one that fits."""
+        path = _WORKTREE.sub("", path)
         fixed = _rules()["exact"].get(path)
         if fixed is not None:
             return str(fixed)
@@ -164,6 +165,8 @@ class Places:
 _THROUGH_PROCESS = re.compile(r"/dev/fd/.*\.\.|/proc/.*(?:\.\.|/(?:root|cwd|environ|mem|fd)(?:/|$))")
 _TERMINAL = re.compile(r"/dev/(null|zero|random|urandom|tty|stdin|stdout|stderr|full|ptmx|pts/\d+|fd/\d+)$")
 _OTHER_HOME = re.compile(r"/(?:home|Users)/[^/]+/|/root/")
+# Claude Code keeps worktrees in its settings folder; what lies in them is the project all the same.
+_WORKTREE = re.compile(r"/\.claude/worktrees/[^/]+(?=/)")
 _TEMPORARY = re.compile(r"/(?:tmp|var/tmp|private/tmp|private/var/folders|var/folders)(?:/|$)")
 _NOT_PROJECT = re.compile(
     r"/(?:tmp|var|etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home|Users|opt|System|Library|private)(?:/|$)"

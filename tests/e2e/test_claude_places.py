@@ -118,6 +118,39 @@ def test_tools_of_an_mcp_server_are_judged_by_their_server_and_name(claude, hous
     assert house.entry(ran[0].id)["server"] == "demo"
 
 
+def test_a_worktree_is_guarded_and_belongs_to_the_project(claude, house):
+    """Its own copy of the project holds no settings of ours."""
+    job = {
+        "description": "Look around",
+        "prompt": "SUBJOB look around",
+        "subagent_type": "general-purpose",
+        "isolation": "worktree",
+    }
+    with house.agreeable():
+        ran = claude.run(
+            {"name": "EnterWorktree", "input": {"name": "side"}},
+            bash("pwd"),
+            CURL,
+            {"name": "Agent", "input": job},
+            agents={"SUBJOB": [{"tools": [bash("pwd")]}, {"tools": [CURL]}]},
+        )
+    assert not ran[0].failed, ran[0].told
+    told = {used.id: used.told for used in ran.tools if used.input.get("command") == "pwd"}
+    assert len(told) == 2 and all(".claude/worktrees/" in text for text in told.values())
+    blocked = [used for used in ran.tools if "curl" in str(used.input)]
+    assert len(blocked) == 2 and all(house.entry(used.id)["verdict"] == "deny" for used in blocked)
+    assert {each["project"] for each in house.entries()} == {str(house.project)}
+
+
+def test_a_resumed_session_is_guarded_and_remembers_its_phase(claude, house):
+    first = claude.run(LS, prompt="/auditing MAIN go")
+    said = [{"text": "already said"}] * 2
+    again = claude.run(*said, bash("touch made"), CURL, args=("--resume", first.session))
+    assert again.session == first.session
+    assert [house.entry(used.id)["stage"] for used in again.tools] == ["phase", "floor"]
+    assert not (house.project / "made").exists()
+
+
 def test_a_session_begun_by_an_agent_switches_no_phase(claude, house):
     """The model runs the agent again and has it type the command."""
     house.file("tool.sh", f"#!/bin/sh\n{claude.program} -p '/auditing SUBJOB' > said 2>&1\n").chmod(0o755)

@@ -47,6 +47,11 @@ def test_a_call_is_judged_and_recorded(web, port, pre):
     assert len(web.records("decided")) == 2
 
 
+def test_a_refusal_without_words_of_its_own_is_no_agreement(web, port, pre):
+    status, body = post(port, pre("ls"), "/hooks/nobody/gate")
+    assert (status, b"not an agent we know" in body) == (403, True)
+
+
 def test_a_report_is_taken(web, port, pre):
     post(port, pre("pytest"))
     event = pre("pytest") | {"hook_event_name": "PostToolUse", "tool_response": {"stdout": "ok"}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class Signer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._key: Ed25519PrivateKey | None = None
+        self._making = threading.Lock()
 
     def sign(self, seq: int, head: str, at: float) -> Checkpoint:
         body = canonical({"at": at, "hash": head, "key": self.public, "seq": seq}).decode()
@@ -63,6 +65,11 @@ class Signer:
             _append(self._folder / FILE, canonical(checkpoint) + b"\n")
 
     def _private(self) -> Ed25519PrivateKey:
+        with self._making:
+            return self._key or self._made()
+
+    def _made(self) -> Ed25519PrivateKey:
+        """The key from its file, made on first use; one thread at a time."""
         if self._key is None:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

@@ -76,12 +76,16 @@ class Server:
         gc.freeze()
         sys.setswitchinterval(_SWITCH_SECONDS)
         check: BackgroundCheck | None = None
+        reader = _Gently(self.pipeline.store)
         while not self._ended.wait(_TICK):
             self._tidy()
-            if check is None:
+            if check is None and not self._ended.is_set():
                 # Not at once: a hook that started us waits for its answer.
-                check = BackgroundCheck(_Gently(self.pipeline.store), state_dir(), self.pipeline.ledger)
+                check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger)
                 check.start()
+        reader.give_up()
+        if check is not None:
+            check.join(_BUSY_SECONDS)
         if http:
             http.stop()
         self._workers.stop(seconds=1.0)
@@ -120,10 +124,12 @@ class Server:
 
     def _tidy(self) -> None:
         """Between calls: questions run out, spooled reports come in, an older server makes way."""
-        with contextlib.suppress(CheckreinError):
+        try:
             self.hooks.expire()
-        if spool.waiting(spool_dir()):
-            self.replay()
+            if spool.waiting(spool_dir()):
+                self.replay()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong here, hooks are still answered
+            self.journal.say(f"tidying failed: {type(error).__name__}: {error}")
         if self._moved():
             self.journal.say("the socket is gone; making way for a new server")
             self.stop()
@@ -215,8 +221,16 @@ class _Gently:
 
     def __init__(self, reader: Reader) -> None:
         self._reader, self._count = reader, 0
+        self._given_up = False
+
+    def give_up(self) -> None:
+        """The server ends: whoever reads stops at the next look."""
+        self._given_up = True
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        if self._given_up:
+            # Ends the reading thread and nothing else: a check that was not finished says nothing.
+            raise SystemExit
         self._count += 1
         if self._count % _PAUSE_EVERY == 0:
             time.sleep(_PAUSE_SECONDS)

@@ -100,6 +100,10 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception:  # noqa: BLE001 - the agent must hear a no, and a status code is none
             self._send(500, b"Checkrein could not judge this call.")
             return
+        # INVARIANT: a refusal is never an empty answer, which agents take for an agreement.
+        if reply.exit_code and not reply.stdout:
+            self._send(403, reply.stderr or b"Refused.")
+            return
         self._send(200, reply.stdout or b"{}")
 
     def _refused(self) -> tuple[int, bytes] | None:

@@ -531,3 +531,23 @@ def test_folding_shows_the_whole_story(agent):
     kinds = [row[2] for row in records.of_entries(agent.pipeline.store, [entry.id])]
     assert kinds == ["decided", "asked", "answered", "finished"]
     assert fold(records.of_entries(agent.pipeline.store, [entry.id]))[0].result == "success"
+
+
+@pytest.mark.parametrize("cwd", ["/nul\x00byte", "/" + "x" * 5000])
+def test_a_folder_nobody_can_use_is_refused_and_recorded(agent, cwd):
+    assert agent.call("ls", cwd=cwd, session_id="fresh")[2] == 2
+    assert agent.entries()[-1].decision == "blocked"
+
+
+def test_a_phase_without_a_session_is_nobodys(agent):
+    agent.send("UserPromptExpansion", session_id="", command_name="auditing", prompt="/auditing")
+    assert agent.pipeline.phase_of("", "") is None
+
+
+def test_a_phase_switch_from_the_spool_comes_too_late(agent):
+    body = {"session_id": "s-1", "cwd": agent.project, "hook_event_name": "UserPromptSubmit"}
+    request = Request(
+        "0.1.0", ("hook", "codex", "tell", "5"), {}, json.dumps(body | {"prompt": "/auditing"}).encode()
+    )
+    agent.door.handle(request, Peer(0, os.geteuid()), None)
+    assert agent.pipeline.phase_of(agent.project, "s-1") == "building"

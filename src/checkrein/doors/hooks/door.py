@@ -20,6 +20,7 @@ from checkrein.doors.hooks.calls import Calls
 from checkrein.doors.hooks.dialects import dialect
 from checkrein.doors.hooks.events import Event, glimpse, read
 from checkrein.doors.hooks.guard import would_remove_us
+from checkrein.doors.hooks.registrations import recognise
 from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.routing import Choice, choose
 from checkrein.errors import CheckreinError, InputError
@@ -72,7 +73,12 @@ class HookDoor:
         handler = getattr(self, f"_{event.kind}", None)
         if handler is None:
             return replies.silent()
-        reply: Reply = handler(event, request.facts, peer, line)
+        try:
+            if not event.session:
+                raise InputError("The hook payload has no session id.")
+            reply: Reply = handler(event, request.facts, peer, line)
+        except InputError as error:
+            return self._unreadable(agent, mode, request, error)
         return reply
 
     def expire(self) -> None:
@@ -287,9 +293,10 @@ class HookDoor:
         """A slash command a person typed: ours switch the phase, at once, for this session."""
         session = self._session(event, facts, peer)
         name = event.command.rpartition(":")[2]
-        if name not in self.pipeline.policies.of(session.project).settings.phases:
+        # A switch that comes late, from the spool, is not what the person wants by now.
+        if _line is None or name not in self.pipeline.policies.of(session.project).settings.phases:
             return replies.silent()
-        why = self.agents.begun_by_another(session)
+        why = self.agents.begun_by_another(session) or self.agents.not_its_hook(session, peer, _is_our_line)
         if why:
             self.agents.refused("phase.set", why)
             return replies.block(event, f"Only a person switches the phase, and {why}.")
@@ -314,7 +321,10 @@ class HookDoor:
         if known is not None and not again:
             return known
         folder = next((facts[name] for name in facts if name.endswith("_PROJECT_DIR")), event.cwd)
-        project = known.project if known else project_of(folder or Path.home())
+        try:
+            project = known.project if known else project_of(folder or Path.home())
+        except (OSError, ValueError):
+            raise InputError("The folder in the hook payload cannot be used.") from None
         return self.agents.meet(event.agent, event.session, project, peer, marks_of(event.agent), facts)
 
     def _tool_call(self, event: Event, session: Session) -> ToolCall:
@@ -333,13 +343,18 @@ class HookDoor:
     def _unreadable(self, agent: str, mode: str, request: Request, error: InputError) -> Reply:
         """Refused and recorded; reports nobody can read are recorded only."""
         seen = glimpse(request.body)
+        folder = seen.get("cwd", "") if seen.get("cwd", "").startswith("/") else ""
+        try:
+            project = project_of(folder) if folder else ""
+        except (OSError, ValueError):
+            project = folder = ""
         call = ToolCall(
             tool=seen.get("tool", _UNREADABLE),
             agent=agent,
             user=self.user,
             session=seen.get("session", ""),
-            project=project_of(seen["cwd"]) if seen.get("cwd", "").startswith("/") else "",
-            cwd=seen.get("cwd", ""),
+            project=project,
+            cwd=folder,
         )
         if mode != "gate":
             self.pipeline.note("unreadable", {"agent": agent, "mode": mode, "reason": error.message})
@@ -365,6 +380,11 @@ _MEANING = {
 def _family(peer: Peer) -> list[Process]:
     """The hook, the shell that runs it, and the agent that waits for both."""
     return lineage(peer.pid)[:3]
+
+
+def _is_our_line(words: list[str]) -> bool:
+    """Whether these are the words of a shell that an agent runs our hook with."""
+    return len(words) > 2 and words[1].startswith("-") and recognise(" ".join(words[2:])) is not None
 
 
 def _phase_wanted(call: ToolCall) -> str:

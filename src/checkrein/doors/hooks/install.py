@@ -18,6 +18,7 @@ from checkrein.doors.hooks.dialects import dialect
 from checkrein.doors.hooks.presence import (
     Presence,
     codex_trusted,
+    codex_unseen,
     default_command,
     loosely,
     present,
@@ -368,6 +369,7 @@ def _notes(agent: str, scope: str, folder: Path, path: Path) -> list[str]:
         notes.append(
             "Codex skips new and changed hooks without a word until you trust them: run `/hooks` in Codex."
         )
+        notes += [gap] if (gap := codex_unseen(folder)) else []
     if agent in ("copilot-cli", "gemini-cli") and scope == "project":
         notes.append(f"{dialect(agent).title} runs a project's hooks only in folders you trust.")
     if dialect(agent).experimental:

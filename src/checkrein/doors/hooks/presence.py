@@ -285,6 +285,23 @@ def codex_trusted(scope: str, folder: Path | None = None) -> str:
     return ""
 
 
+def codex_unseen(folder: Path | None = None) -> str:
+    """What Codex's model can do without a hook hearing of it; nothing when it cannot.
+
+    It may start a program in a terminal and type into it: into a shell, or a pager that runs `!commands`.
+    """
+    folder = Path(folder or Path.cwd()).absolute()
+    own = files.agent_home("codex") / "config.toml"
+    switches = [_part(_toml(file), "features") for file in (own, folder / ".codex" / "config.toml")]
+    mine, theirs = (each.get("unified_exec_tty") for each in switches)
+    if mine is False and theirs in (None, False):
+        return ""
+    return (
+        "Codex lets its model type into programs that run, and no hook is told: "
+        f"put `unified_exec_tty = false` under `[features]` in {own}."
+    )
+
+
 def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -376,6 +376,38 @@ def test_a_session_a_person_started_is_begun_by_nobody_else(agents, family):
     assert agents.begun_by_another(one) == agents.begun_by_another(two) == ""
 
 
+def test_a_hook_of_the_agent_s_own_speaks_for_the_person_before_it(agents, family):
+    _, shell, client = family("claude", "sh", "checkrein-hook")
+    met = meet(agents, shell)
+    assert agents.not_its_hook(met, Peer(shell, os.getuid()), lambda _: False) == ""
+    assert agents.not_its_hook(met, Peer(client, os.getuid()), lambda words: words[1] == "-c") == ""
+
+
+def test_what_the_agent_runs_does_not_speak_for_the_person_before_it(agents, family):
+    _, tool, inner, client = family("claude", "sh", "sh", "checkrein-hook")
+    met = meet(agents, tool)
+    # A shell that runs something else, and one shell too many.
+    assert "runs" in agents.not_its_hook(met, Peer(inner, os.getuid()), lambda _: False)
+    assert "runs" in agents.not_its_hook(met, Peer(client, os.getuid()), lambda _: True)
+    _, stranger = family("sh", "checkrein-hook")
+    assert "own process" in agents.not_its_hook(met, Peer(stranger, os.getuid()), lambda _: True)
+    assert "own process" in agents.not_its_hook(met, Peer(0, os.getuid()), lambda _: True)
+
+
+def test_an_agent_s_name_on_what_it_runs_does_not_help(agents, family):
+    _, tool, _, shell, client = family("claude", "sh", "claude", "sh", "checkrein-hook")
+    meet(agents, tool)
+    later = meet(agents, shell)
+    assert "runs" in agents.not_its_hook(later, Peer(client, os.getuid()), lambda _: True)
+
+
+def test_a_hook_from_inside_another_agent_does_not_speak_for_a_person(agents, family):
+    _, outer, _, shell, client = family("codex", "sh", "claude", "sh", "checkrein-hook")
+    meet(agents, outer, session="outer", agent="codex", marks=Marks(names=("codex",)))
+    inner = meet(agents, shell)
+    assert "another agent" in agents.not_its_hook(inner, Peer(client, os.getuid()), lambda _: True)
+
+
 def test_a_refused_request_is_on_the_record(agents, pipeline):
     agents.refused("phase.set", "it comes from inside")
     ((body,),) = pipeline.store.query("SELECT body FROM record WHERE kind = 'request_refused'")

@@ -133,6 +133,27 @@ class Agents:
                 return f"this session was started from inside the {other.agent} session {other.id}"
         return ""
 
+    def not_its_hook(self, session: Session, peer: Peer, is_hook: Callable[[list[str]], bool]) -> str:
+        """Why a word about the session is not its agent's own but of something it runs; nothing when it is.
+
+        Between an agent and our client stands nothing but the shell that runs our line.
+        """
+        if not session.process:
+            return ""
+        line = _lineage(peer.pid)
+        owner = (session.process, session.process_started)
+        place = next((number for number, each in enumerate(line) if (each.pid, each.started) == owner), 0)
+        if not place:
+            return "it does not come from the agent's own process"
+        spoken = {(process.pid, process.started) for _, process in self._speakers()}
+        if any((each.pid, each.started) in spoken for each in line[place + 1 :]):
+            return "it comes from inside another agent"
+        # INVARIANT: what the agent runs does not speak for the person before it.
+        between = line[1:place]
+        if len(between) > 1 or not all(is_hook(peers.words_of(each.pid)) for each in between):
+            return f"it comes from something the {session.agent} session {session.id} runs"
+        return ""
+
     def refused(self, verb: str, why: str) -> None:
         """Put on the record that something tried what only a person may do."""
 

@@ -122,8 +122,9 @@ def test_hooks_that_are_switched_off_are_named(installed):
 
 def test_codex_hooks_nobody_trusts_are_named(run, server):
     run("install", "codex", "--user")
-    found = [each for each in checks.registered("codex") if not each.ok]
-    assert any("/hooks" in each.text for each in found)
+    found = {each.name: each.text for each in checks.registered("codex") if not each.ok}
+    assert "/hooks" in found["codex (user) active"]
+    assert "unified_exec_tty" in found["codex (user) typing"]
 
 
 def test_calls_without_a_verdict_are_counted(pipeline, clock, monkeypatch):

@@ -14,7 +14,7 @@ from checkrein import __version__, knocking, runtime
 from checkrein.cli.opening import reading
 from checkrein.cli.probe import command_line, probe
 from checkrein.doors.hooks.dialects import AGENTS, dialect
-from checkrein.doors.hooks.presence import present
+from checkrein.doors.hooks.presence import codex_unseen, present
 from checkrein.errors import CheckreinError
 from checkrein.hookclient import client_path, client_words
 from checkrein.ledger.checkpoints import KEY, Signer
@@ -168,6 +168,8 @@ def installation(agent: str, folder: str) -> Iterator[Finding]:
         yield Finding(
             f"{name} active", False, reason, "" if "run `" in reason else "Change that, then try again."
         )
+    if agent == "codex" and (gap := codex_unseen(Path(folder) if folder else None)):
+        yield Finding(f"{name} typing", False, gap)
     yield _gate(agent, found.file, name, folder or str(Path.home()), again)
 
 

@@ -275,6 +275,21 @@ def test_codex_switches_are_seen(folder, home):
     assert presence.codex_trusted("project", folder)
 
 
+def test_codex_typing_unseen_is_named_until_it_is_switched_off(folder, home):
+    own = home / ".codex" / "config.toml"
+    assert str(own) in presence.codex_unseen(folder)
+    assert any(each == presence.codex_unseen(folder) for each in install.plan("codex", "user", folder).notes)
+    files.write(own, "[features]\nunified_exec_tty = false\n", 0o600)
+    assert presence.codex_unseen(folder) == ""
+    assert not any("unified_exec_tty" in each for each in install.plan("codex", "user", folder).notes)
+    # A project's own file outranks it, and may not be read at all.
+    files.write(folder / ".codex" / "config.toml", "[features]\nunified_exec_tty = true\n", 0o600)
+    assert presence.codex_unseen(folder)
+    own.unlink()
+    files.write(folder / ".codex" / "config.toml", "[features]\nunified_exec_tty = false\n", 0o600)
+    assert presence.codex_unseen(folder)
+
+
 @pytest.mark.parametrize(
     ("level", "name", "good"),
     [

@@ -5,14 +5,16 @@ import pytest
 
 from checkrein import memory
 from checkrein import pipeline as pipeline_module
+from checkrein.asking import Answerer, Remember
 from checkrein.call import canonical, tool_call
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.entries import body_of_row
 from checkrein.ledger.query import Filter, entries
-from checkrein.pipeline import Pipeline, exactly
+from checkrein.pipeline import Pipeline
 from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
 from checkrein.store import questions, records, rules
+from checkrein.store.grants import end_session_grants
 from checkrein.store.phases import clear_phase, set_phase
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import put_trust, trust_of
@@ -442,11 +444,11 @@ def test_a_new_deny_outranks_a_yes(pipeline, project, user_settings, how):
         set_user_phase(pipeline, "auditing")
     else:
         user_settings("broken = [")
-    assert approve(pipeline, entry, for_session=True) == "denied"
+    assert approve(pipeline, entry, remember=Remember()) == "denied"
     question = questions.get_question(pipeline.store, entry)
     assert (question.state, last(pipeline, "answered")["answer"]) == ("denied", "denied")
     assert "policy of this moment refuses" in question.message
-    assert pipeline.store.query("SELECT * FROM remembered") == []
+    assert pipeline.store.query("SELECT * FROM grants") == []
 
 
 def test_a_yes_in_the_agent_s_own_dialog_is_recorded_as_it_was(pipeline, project):
@@ -500,10 +502,11 @@ def test_a_denied_edit_is_never_handed_on(pipeline, project):
 
 def test_a_yes_for_the_session_covers_exactly_that_call_until_something_denies_it(pipeline, project):
     set_user_phase(pipeline, "building")
-    approve(pipeline, asked(pipeline, "make x", project), for_session=True)
-    assert last(pipeline, "answered")["for"] == "session"
+    approve(pipeline, asked(pipeline, "make x", project), remember=Remember())
+    assert last(pipeline, "granted")["session"] == "s1"
     again = pipeline.decide(in_session("make x", project), asking=True).verdict
-    assert (again.word, again.stage) == ("allow", "approval")
+    assert (again.word, again.stage) == ("allow", "grant")
+    assert "approved exactly this call" in again.reasons[0].text
     for other in (
         in_session("make y", project),
         in_session("make x", project, session="s2"),
@@ -521,18 +524,19 @@ def test_a_yes_for_the_session_covers_exactly_that_call_until_something_denies_i
 
 def test_a_yes_for_the_session_is_over_when_it_ends(pipeline, project):
     set_user_phase(pipeline, "building")
-    approve(pipeline, asked(pipeline, "make x", project), for_session=True)
-    pipeline.store.write(lambda tx: questions.forget_session(tx, "s1"))
+    approve(pipeline, asked(pipeline, "make x", project), remember=Remember())
+    pipeline.store.write(lambda tx: end_session_grants(tx, "s1", 1.0))
     assert pipeline.decide(in_session("make x", project)).verdict.word == "ask"
 
 
 def test_a_yes_for_the_session_never_reaches_past_the_floor(pipeline, project):
     set_user_phase(pipeline, "building")
-    approve(pipeline, asked(pipeline, "make x", project), for_session=True)
+    approve(pipeline, asked(pipeline, "make x", project), remember=Remember())
     call = msgspec.structs.replace(
         in_session("curl https://x.example", project), arguments={"command": "curl https://x.example"}
     )
-    pipeline.store.write(lambda tx: questions.remember(tx, exactly(call), "s1", "e", 1.0))
+    risk, by = pipeline.judge(call).verdict.risk, Answerer("ada", "terminal")
+    pipeline.store.write(lambda tx: pipeline.asking.remember(tx, "e", call, risk, Remember(), by))
     assert pipeline.decide(call).verdict.stage == "floor"
 
 
@@ -541,9 +545,9 @@ def test_what_is_remembered_for_the_session_is_what_was_approved(pipeline, proje
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
     with pipeline.broker.awaiting(entry, in_session("make x", project)):
-        approve(pipeline, entry, edited={"command": "make y"}, for_session=True)
+        approve(pipeline, entry, edited={"command": "make y"}, remember=Remember())
     assert pipeline.decide(in_session("make x", project)).verdict.word == "ask"
-    assert pipeline.decide(in_session("make y", project)).verdict.stage == "approval"
+    assert pipeline.decide(in_session("make y", project)).verdict.stage == "grant"
 
 
 def test_a_cached_phase_never_survives_a_write(pipeline, project):

@@ -103,6 +103,8 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     complexity: float = 0.5
     reasons: tuple[Reason, ...] = ()
+    # The commands of a shell line, each with its first operand: `go test`, `git commit`.
+    commands: tuple[str, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

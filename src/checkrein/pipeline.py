@@ -16,7 +16,8 @@ import msgspec
 
 from checkrein import earning
 from checkrein.approval.broker import Broker
-from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, digest, reason_lines
+from checkrein.asking import Answerer, Asking, Consent, Remember, consented
+from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, reason_lines
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
 from checkrein.ledger.checkpoints import Signer
@@ -28,11 +29,11 @@ from checkrein.memory import Memory
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.sessions import Sessions
-from checkrein.store import Store, Transaction, questions, records
+from checkrein.store import Store, Transaction, records
 from checkrein.store.phases import phase_for
 from checkrein.store.rules import use_rule
 
-ANSWERS = ("approved", "denied", "expired", "cancelled")
+ANSWERS = ("approved", "denied", "answered", "expired", "cancelled")
 PHASES_KEPT = 4096
 # The channel of an answer given in the agent's own dialog: we hear of it once the call has run.
 IN_THE_AGENT = "agent"
@@ -48,14 +49,15 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A verdict that is not recorded yet, and what it was judged by."""
+    """A verdict that is not recorded yet, what it was judged by, and the earlier yes it rests on."""
 
     verdict: Verdict
     force: InForce
     book: earning.Book
+    consent: Consent | None = None
 
 
-class RuleUsedUp(Exception):  # noqa: N818 - not a fault: another call took the rule's last use
+class UsedUp(Exception):  # noqa: N818 - not a fault: another call took the last use
     pass
 
 
@@ -76,6 +78,7 @@ class Pipeline:
         self.books = earning.Books(store)
         self._phases: tuple[int | None, dict[tuple[str, str], str | None]] = (None, {})
         self.ledger = Ledger(store, Signer(state), clock)
+        self.asking = Asking(store, self.ledger, self.broker, clock)
         self.mirror = mirror.Mirror(
             store,
             lambda project: mirror.folder_for(
@@ -107,9 +110,11 @@ class Pipeline:
             risk = judged.verdict.risk
             if hold and judged.verdict.word == "allow":
                 judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, hold))
+            if asking and judged.verdict.word == "ask":
+                judged = self._worth_asking(call, judged)
             self._settle(entry, call, judged, asking)
             return Decided(entry, judged.verdict)
-        except RuleUsedUp:
+        except UsedUp:
             return self.decide(call, phase=phase, released=released, hold=hold, asking=asking)
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
             return Decided(entry, _unrecorded(risk, error))
@@ -122,7 +127,7 @@ class Pipeline:
         released: bool = False,
         approved: bool = False,
     ) -> Judged:
-        """The verdict of this moment, recorded nowhere. A call approved for its session needs no new yes."""
+        """The verdict of this moment, recorded nowhere. What a person said yes to before needs no new one."""
         force = self.policies.of(call.project, call.door, phase)
         if not call.history:
             call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
@@ -131,7 +136,7 @@ class Pipeline:
         now = self.clock()
         scores = book.scores(earning.model_for(force.settings), now)
 
-        def verdict(approved: bool) -> Verdict:
+        def verdict(released: bool, approved: bool) -> Verdict:
             return decide(
                 call,
                 risk,
@@ -143,10 +148,17 @@ class Pipeline:
                 approved=approved,
             )
 
-        found = verdict(approved)
-        if found.word == "ask" and call.session and questions.remembered(self.store, exactly(call)):
-            found = verdict(True)
-        return Judged(found, force, book)
+        found, consent = verdict(released, approved), None
+        if found.word == "ask" and (consent := self.asking.grant(call, risk)):
+            found = consented(verdict(released, True), consent)
+        elif found.stage == "floor" and risk is not UNKNOWN_RISK and (consent := self.asking.release(call)):
+            found = consented(verdict(True, approved), consent)
+        return Judged(found, force, book, consent if found.word == "allow" else None)
+
+    def _worth_asking(self, call: ToolCall, judged: Judged) -> Judged:
+        """A question, or the refusal in its place: people are not asked the same again, nor flooded."""
+        needless = self.asking.needless(call, judged.verdict, judged.force.settings.approval)
+        return msgspec.structs.replace(judged, verdict=needless) if needless else judged
 
     def refuse(
         self, call: ToolCall, stage: str, reason: str, remedy: str, risk: Risk = UNKNOWN_RISK
@@ -180,7 +192,7 @@ class Pipeline:
         channel: str,
         message: str = "",
         edited: dict[str, Any] | None = None,
-        for_session: bool = False,
+        remember: Remember | None = None,
     ) -> str:
         """Record what a person said to a question; what became of it (a new deny outranks a yes)."""
         _known(answer, ANSWERS, "answer")
@@ -190,25 +202,30 @@ class Pipeline:
             overruled = self._overruled(entry, call, edited)
             answer, message = ("denied", overruled) if overruled else (answer, message)
         data = {"answer": answer, "actor": actor, "channel": channel, "message": message}
+        redactor = self.policies.of(call.project if call else "").redactor
         if answer == "approved" and edited is not None:
-            data["edited"] = self.policies.of(call.project if call else "").redactor.value(edited)
-        now = self.clock()
-        # INVARIANT: what is remembered for the session is what was approved, not what was asked for.
+            data["edited"] = redactor.value(edited)
+        # INVARIANT: what is remembered is what was approved, not what was asked for.
         approved = self.broker.edit(entry, edited) if edited is not None else call
+        risk = self.judge(approved).verdict.risk if remember and approved else None
+        if remember and risk is None:
+            raise InputError("Nobody waits for this call any more, so it cannot be remembered.")
+        by, also = Answerer(actor, channel, redactor.text), list[str]()
 
         def answered(tx: Transaction, found: Entry) -> dict[str, Any]:
             # INVARIANT: only a question is answered, and the first answer stands.
             if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
                 raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
-            questions.settle(tx, entry, answer, now=now, actor=actor, channel=channel, message=message)
-            if answer == "approved" and for_session and approved is not None:
-                questions.remember(tx, exactly(approved), approved.session, entry, now)
-                data["for"] = "session"
+            also[:] = self.asking.settle(tx, entry, data)
+            if answer == "approved" and remember and approved and risk:
+                data["grant"] = self.asking.remember(tx, entry, approved, risk, remember, by).id
             return data
 
         with self.broker.settling():
             self._follow_up(entry, "answered", answered, durable=True)
             self.broker.settled(entry, edited if answer == "approved" else None)
+            for each in also:
+                self.broker.settled(each)
         return answer
 
     def _overruled(self, entry: str, call: ToolCall | None, edited: dict[str, Any] | None) -> str:
@@ -295,28 +312,18 @@ class Pipeline:
     def _record(self, tx: Transaction, entry: str, call: ToolCall, judged: Judged, asking: bool) -> None:
         verdict, force = judged.verdict, judged.force
         if verdict.rule in force.counted and not use_rule(tx, verdict.rule or ""):
-            raise RuleUsedUp
+            raise UsedUp
+        # INVARIANT: a yes that counts its uses is used once for every call it lets pass.
+        if judged.consent and not self.asking.use(tx, judged.consent):
+            raise UsedUp
         if judged.book.bad:
             earning.set_aside(tx, self.ledger, call.project, judged.book.bad)
         data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
         self.ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
         if verdict.word == "ask" and asking:
-            self._ask(tx, entry, call, self.clock(), force.settings.approval.timeout_seconds)
+            self.asking.ask(tx, entry, call, force.settings.approval.timeout_seconds)
         if verdict.word == "deny":
             self.mirror.follow(tx)
-
-    def _ask(self, tx: Transaction, entry: str, call: ToolCall, now: float, seconds: float) -> None:
-        asked = questions.Question(
-            entry=entry,
-            session=call.session,
-            project=call.project,
-            binding=call.binding,
-            asked_at=now,
-            expires_at=now + seconds,
-        )
-        questions.add_question(tx, asked)
-        data = {"project": call.project, "session": call.session, "expires_at": asked.expires_at}
-        self.ledger.append(tx, "asked", data, entry=entry)
 
     def _finish(
         self, tx: Transaction, found: Entry, outcome: str, output: Any, evidence: str
@@ -341,11 +348,6 @@ class Pipeline:
                 self.mirror.follow(tx)
 
         self.store.write(follow, durable=durable)
-
-
-def exactly(call: ToolCall) -> str:
-    """What a yes for the session covers: the same words in the same folder, where they mean the same."""
-    return digest([call.binding, call.cwd])
 
 
 def _held(verdict: Verdict, why: str) -> Verdict:

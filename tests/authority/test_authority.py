@@ -20,12 +20,24 @@ PERSON_ONLY = {
     "rule.edit": {"id": "x", "changes": {}},
     "rule.move": {"id": "x", "priority": 1},
     "rule.remove": {"id": "x"},
+    "grant.revoke": {"id": "g-1"},
+    "passphrase.set": {"new": "a long passphrase"},
+    "question.answer_all": {"answers": []},
+    "release.make": {"entry": "1m7f"},
     "server.attend": {},
     "server.stop": {},
     "trust.import": {"project": "/", "content": b"{}"},
     "trust.reset": {"project": "/"},
 }
-OPEN = ("installation.list", "ledger.checkpoint", "phase.show", "question.list", "server.about")
+OPEN = (
+    "grant.list",
+    "installation.list",
+    "ledger.checkpoint",
+    "passphrase.state",
+    "phase.show",
+    "question.list",
+    "server.about",
+)
 
 
 @pytest.fixture

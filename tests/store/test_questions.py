@@ -7,10 +7,7 @@ from checkrein.store.questions import (
     add_question,
     answered_about,
     asked_about,
-    forget_session,
     get_question,
-    remember,
-    remembered,
     settle,
     waiting,
 )
@@ -83,14 +80,3 @@ def test_questions_about_exactly_one_call_oldest_first(store, ask):
     assert [each.entry for each in asked_about(store, "b")] == ["e2"]
     assert [each.entry for each in answered_about(store, "b", 0.0)] == ["e1"]
     assert answered_about(store, "b", 1.5) == []
-
-
-def test_a_yes_for_the_session_is_remembered_until_the_session_ends(store):
-    store.write(lambda tx: remember(tx, "b1", "s", "e1", 1.0))
-    store.write(lambda tx: remember(tx, "b1", "s", "e2", 2.0))
-    store.write(lambda tx: remember(tx, "b2", "other", "e3", 1.0))
-    assert remembered(store, "b1") == "e1"
-    assert remembered(store, "b") is None
-    assert store.write(lambda tx: forget_session(tx, "s")) == 1
-    assert remembered(store, "b1") is None
-    assert remembered(store, "b2") == "e3"

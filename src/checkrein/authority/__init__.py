@@ -19,7 +19,9 @@ from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 
 Params = dict[str, Any]
-_NOUNS = ("installation", "ledger", "phase", "policy", "question", "rule", "server", "trust")
+_NOUNS = tuple(
+    "grant installation ledger passphrase phase policy question release rule server trust".split()
+)
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
 
+from checkrein.approval.families import offers
+from checkrein.approval.summaries import dangers, summary
+from checkrein.asking import Remember
 from checkrein.authority import Asked, Params, verb
-from checkrein.errors import InputError, NotFoundError
-from checkrein.ledger.entries import fold, moment
+from checkrein.errors import CheckreinError, InputError, NotFoundError
+from checkrein.ledger.entries import Entry, fold, moment
+from checkrein.pipeline import Pipeline
 from checkrein.store import Reader, records
 from checkrein.store.questions import ASKED, Question, get_question, waiting
 
-_ANSWERS = ("approved", "denied")
+_ANSWERS = ("approved", "denied", "answered")
 
 
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
@@ -20,6 +25,8 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     answer: str
     message: str = ""
     edited: dict[str, Any] | None = None
+    result: str | None = None
+    remember: Remember | None = None
     for_session: bool = False
     channel: str = "terminal"
 
@@ -27,42 +34,67 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
 def described(reader: Reader, question: Question) -> dict[str, Any]:
     """A question with everything its entry says, masked as the ledger keeps it."""
     found = fold(records.of_entries(reader, [question.entry]))
-    about: dict[str, Any] = {}
-    if found:
-        each = found[0]
-        about = {
-            "tool": each.tool_name,
-            "input": each.tool_input,
-            "risk": each.risk_category,
-            "domains": each.domains,
-            "decision": each.decision,
-            "stage": each.stage,
-            "reasons": each.reasons,
-            "agent": each.agent,
-        }
     return {
         "id": question.entry,
         "session": question.session,
         "project": question.project,
         "asked_at": moment(question.asked_at),
         "expires_at": moment(question.expires_at),
-        **about,
+        **(_about(found[0]) if found else {}),
+    }
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    return {
+        "tool": entry.tool_name,
+        "server": entry.server,
+        "input": entry.tool_input,
+        "risk": entry.risk_category,
+        "domains": entry.domains,
+        "effects": entry.effects,
+        "decision": entry.decision,
+        "stage": entry.stage,
+        "reasons": entry.reasons,
+        "agent": entry.agent,
+        "trust": entry.trust_score_before,
+        "summary": summary(entry.tool_name, entry.effects, entry.agent),
+        "danger": dangers(entry.effects),
     }
 
 
 @verb("question.list", person=False)
 def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:  # noqa: ARG001
-    """Everything that waits, oldest first."""
-    store, now = asked.pipeline.store, asked.pipeline.clock()
-    return [described(store, each) for each in waiting(store) if each.expires_at > now]
+    """Everything that waits, oldest first; what is asked several times over stands once."""
+    pipeline, now = asked.pipeline, asked.pipeline.clock()
+    open_ones = [each for each in waiting(pipeline.store) if each.expires_at > now]
+    same = Counter(each.binding for each in open_ones)
+    first = {each.binding: each for each in reversed(open_ones)}
+    return [
+        described(pipeline.store, each)
+        | {"same": same[each.binding], "awaited": pipeline.broker.is_awaited(each.entry)}
+        | {"offers": _offers(pipeline, each.entry)}
+        for each in open_ones
+        if first[each.binding] is each
+    ]
+
+
+def _offers(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
+    """How far a yes could be remembered; nothing while nobody waits with the call itself."""
+    call = pipeline.broker.call(entry)
+    if call is None:
+        return []
+    risk, mask = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor.text
+    return [{"what": each.what, "label": mask(each.label)} for each in offers(call, risk)]
 
 
 @verb("question.answer", person=True)
 def answer(asked: Asked, params: Params) -> dict[str, Any]:
-    """{"id", "answer": approved|denied, "message"?, "edited"?, "for_session"?, "channel"?}"""
+    """{"id", "answer": approved|denied|answered, "message"?, "edited"?, "result"?, "remember"?}"""
     wanted = msgspec.convert(params, _Answer)
     if wanted.answer not in _ANSWERS:
         raise InputError(f"{wanted.answer!r} is no answer.", remedy="Say approved or denied.")
+    if (wanted.result is not None) != (wanted.answer == "answered"):
+        raise InputError("`result` is what you answer for the tool, and goes with `answered` only.")
     question = _named(asked.pipeline.store, wanted.id)
     if question.state != ASKED:
         who = f" by {question.actor}" if question.actor else ""
@@ -74,14 +106,26 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
         question.entry,
         wanted.answer,
         actor=asked.actor,
-        channel=wanted.channel,
-        message=wanted.message,
+        channel="console" if asked.signed_in else "terminal",
+        message=wanted.message if wanted.result is None else wanted.result,
         edited=wanted.edited,
-        for_session=wanted.for_session,
+        remember=wanted.remember or (Remember() if wanted.for_session else None),
     )
     settled = get_question(asked.pipeline.store, question.entry)
     message = settled.message if settled else ""
     return {"id": question.entry, "answer": came_to, "message": message, "awaited": awaited}
+
+
+@verb("question.answer_all", person=True)
+def answer_all(asked: Asked, params: Params) -> list[dict[str, Any]]:
+    """{"answers": [...]}: several at once, each with its own choice; one that fails holds up no other."""
+    came = []
+    for each in msgspec.convert(params["answers"], list[dict[str, Any]]):
+        try:
+            came.append(answer(asked, each))
+        except (CheckreinError, msgspec.MsgspecError) as error:
+            came.append({"id": str(each.get("id", "")), "error": str(error)})
+    return came
 
 
 def _named(reader: Reader, start: str) -> Question:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall
 from checkrein.classify import (  # noqa: F401 - each registers the commands it knows
     builds,
@@ -83,7 +85,8 @@ def _shell(call: ToolCall, tables: Tables, places: Places) -> Risk:
         shell.find("config", "session", "", "it only changes the shell, for commands that are still to come")
     extra = flows((finding.effect for finding in shell.part.all()), call.history)
     size = complexity(shell.part.leaves(), shell.nesting, shell.expander.dynamic, shell.opaque)
-    return risk(shell.part, complexity=size, extra=extra)
+    found = risk(shell.part, complexity=size, extra=extra)
+    return msgspec.structs.replace(found, commands=tuple(shell.commands))
 
 
 def _capped(why: str) -> Risk:

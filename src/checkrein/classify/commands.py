@@ -62,6 +62,7 @@ def handler(name: str) -> Callable[[Handler], Handler]:
 def run(shell: Shell, words: list[Word], stdin: Word | None) -> Word:
     """Judge a command; what it prints."""
     first, rest = words[0], words[1:]
+    shell.commands[headed(first, rest)] = None
     if first.kind != LITERAL or HOLE in first.text:
         return _computed(shell, first, rest)
     name = first.text
@@ -74,6 +75,14 @@ def run(shell: Shell, words: list[Word], stdin: Word | None) -> Word:
         shell.called.add(name)
         return shell.call_function(shell.functions[name], rest, stdin)
     return known(shell, name, rest, stdin)
+
+
+def headed(first: Word, rest: list[Word]) -> str:
+    """A command as people name it: `go test`, `git commit`, `make release`."""
+    operand = next((word for word in rest if not word.text.startswith("-")), None)
+    known = operand is not None and operand.kind == LITERAL and HOLE not in operand.text
+    name = first.text.rpartition("/")[2] if _BINARIES.match(first.text) else first.shown
+    return f"{name} {operand.text[:80]}" if known and operand is not None else name
 
 
 def _computed(shell: Shell, first: Word, rest: list[Word]) -> Word:

@@ -66,6 +66,7 @@ class Shell(Redirects, Variables):
         self.cwd: str | None = None
         self.depth = self.levels = self.nesting = self.parts = 0
         self.opaque = False
+        self.commands: dict[str, None] = {}
         self.source = ""
         self.expander = Expander(
             lookup=self.lookup,

@@ -18,7 +18,7 @@ from checkrein.store.records import COLUMNS
 _BODY = COLUMNS.split(", ").index("body")
 # What the old words for an outcome say about ours.
 _OUTCOME = {"success": "success", "failure": "failure", "unknown": "pending"}
-_NEGATIVE_ANSWERS = ("denied", "expired", "cancelled")
+_NEGATIVE_ANSWERS = ("denied", "answered", "expired", "cancelled")
 
 
 class Entry(msgspec.Struct, kw_only=True):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from checkrein.call import ToolCall, Verdict, canonical, reason_lines
 from checkrein.ledger.entries import Entry
 from checkrein.ledger.redact import Redactor
@@ -21,6 +19,7 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "agent": call.agent,
         "user": call.user,
         "project": call.project,
+        "cwd": call.cwd,
         "session": call.session,
         "call_id": call.call_id,
         "server": call.server,
@@ -33,7 +32,10 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "domains": list(dict.fromkeys(risk.domains)),
         # The domain that held the call back: the one with the least trust.
         "domain": min(trust, key=trust.__getitem__) if trust else next(iter(risk.domains), ""),
-        "effects": [msgspec.to_builtins(effect) for effect in risk.effects],
+        "effects": [
+            {"kind": effect.kind, "scope": effect.scope, "target": redactor.text(effect.target)}
+            for effect in risk.effects
+        ],
         "trust": trust,
         "autonomy": verdict.autonomy,
         "verdict": verdict.word,

@@ -81,6 +81,18 @@ class Approval(msgspec.Struct, frozen=True):
     timeout_seconds: Annotated[
         int, Key("How long a question waits before it counts as no.", at_least=1, tighter="lower")
     ] = 300
+    most_waiting: Annotated[
+        int,
+        Key("Questions of one session that may wait at once; more are refused.", at_least=1, tighter="lower"),
+    ] = 20
+    repeat_seconds: Annotated[
+        int,
+        Key("How long a no to a call answers the same call again by itself.", at_least=0, tighter="higher"),
+    ] = 300
+    remember_native: Annotated[
+        Literal["once", "session"],
+        Key("How far a yes in an agent's own dialog reaches: once, or its family for the session."),
+    ] = "once"
     release_seconds: Annotated[
         int,
         Key(

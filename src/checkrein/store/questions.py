@@ -68,24 +68,6 @@ def answered_about(reader: Reader, binding: str, since: float) -> list[Question]
     return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND asked_at >= ?", (binding, since))
 
 
-def remember(tx: Transaction, binding: str, session: str, entry: str, now: float) -> None:
-    tx.execute(
-        "INSERT INTO remembered (binding, session, entry, at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (binding) DO NOTHING",
-        (binding, session, entry, now),
-    )
-
-
-def remembered(reader: Reader, binding: str) -> str | None:
-    """The entry whose answer covers this call until its session ends."""
-    rows = reader.query("SELECT entry FROM remembered WHERE binding = ?", (binding,))
-    return str(rows[0][0]) if rows else None
-
-
-def forget_session(tx: Transaction, session: str) -> int:
-    return tx.execute("DELETE FROM remembered WHERE session = ?", (session,))
-
-
 def _questions(reader: Reader, where: str, given: tuple[object, ...]) -> list[Question]:
     rows = reader.query(f"SELECT {_COLUMNS} FROM question WHERE {where} ORDER BY asked_at, entry", given)  # noqa: S608
     names = _COLUMNS.split(", ")

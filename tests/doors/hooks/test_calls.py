@@ -96,6 +96,7 @@ def test_nor_to_one_a_person_refused(calls, judge, pipeline, restarted):
     call, first = judge("make x", asking=True)
     assert first.verdict.word == "ask"
     pipeline.answer(first.entry, "denied", actor="ada", channel="terminal")
+    pipeline.clock.now += 301
     _, second = judge("make x", asking=True)
     calls = Calls(pipeline.store) if restarted else calls
     assert calls.ended(call) == second.entry

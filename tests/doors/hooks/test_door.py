@@ -8,6 +8,7 @@ import time
 import pytest
 
 from checkrein.agents import Agents
+from checkrein.asking import Remember
 from checkrein.authority.phase import switch
 from checkrein.doors.hooks import door as door_module
 from checkrein.doors.hooks.door import HookDoor
@@ -340,7 +341,7 @@ def test_for_this_session_means_exactly_this_call_until_it_ends(agent):
     with agent.pipeline.broker.attending():
         thread = later(agent.call, "make release")
         agent.pipeline.answer(
-            question(agent).entry, "approved", actor="ada", channel="terminal", for_session=True
+            question(agent).entry, "approved", actor="ada", channel="terminal", remember=Remember()
         )
         thread.join(10)
     assert said(agent.call("make release", call="t2")) == "allow"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
+from checkrein.asking import exactly
 from checkrein.call import ToolCall
 from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
-from checkrein.pipeline import Decided, exactly
+from checkrein.pipeline import Decided
 from checkrein.store import Reader, records
 
 _KEPT = 4_096

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import msgspec
 
 from checkrein.agents import Agents, Marks, user_name
+from checkrein.approval.families import family_of
+from checkrein.asking import Remember
 from checkrein.authority.phase import switch
 from checkrein.call import ToolCall
 from checkrein.doors.hooks import replies, statusline, trustfiles, wording
@@ -30,7 +32,8 @@ from checkrein.pipeline import Decided, Pipeline
 from checkrein.settings.project import project_of
 from checkrein.store import Transaction, records
 from checkrein.store.agents import Session, end_session
-from checkrein.store.questions import Question, asked_about, forget_session, waiting
+from checkrein.store.grants import end_session_grants
+from checkrein.store.questions import Question, asked_about, waiting
 from checkrein.wire import Request
 
 _TICK = 1.0
@@ -245,9 +248,18 @@ class HookDoor:
         found = fold(records.of_entries(self.pipeline.store, [entry]))
         if found and found[0].verdict == "ask" and found[0].answer is None:
             try:
-                self.pipeline.answer(entry, "approved", actor=self.user, channel="agent")
+                remember = self._native_memory(entry, found[0].project)
+                self.pipeline.answer(entry, "approved", actor=self.user, channel="agent", remember=remember)
             except InputError:
                 return
+
+    def _native_memory(self, entry: str, project: str) -> Remember | None:
+        """How far a yes in the agent's own dialog reaches, as the user set it."""
+        call = self.pipeline.broker.call(entry)
+        if call is None or self.pipeline.policies.of(project).settings.approval.remember_native == "once":
+            return None
+        risk = self.pipeline.judge(call).verdict.risk
+        return Remember(what="family") if family_of(risk) is not None else None
 
     def _session_start(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
         session = self._session(event, facts, peer, again=True)
@@ -262,7 +274,7 @@ class HookDoor:
 
         def end(tx: Transaction) -> None:
             end_session(tx, session.agent, session.id, now)
-            forget_session(tx, session.id)
+            end_session_grants(tx, session.id, now)
 
         self.pipeline.store.write(end)
         self.pipeline.end_session(session.project, session.id)

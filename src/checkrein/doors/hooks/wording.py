@@ -64,6 +64,7 @@ def answered(call: ToolCall, verdict: Verdict, entry: str, state: str, who: str,
     said = {
         "denied": f"{who or 'A person'} said no to this call.",
         "expired": "Nobody answered in time, so this call counts as refused.",
+        "answered": f"{who or 'A person'} answers for the tool, which did not run.",
         "cancelled": "The question about this call was withdrawn.",
     }[state]
     return "\n".join(

@@ -38,14 +38,6 @@ CREATE TABLE question (
 CREATE INDEX question_state ON question (state, asked_at);
 CREATE INDEX question_binding ON question (binding, state);
 
--- Calls a person approved for the rest of a session.
-CREATE TABLE remembered (
-    binding TEXT PRIMARY KEY,
-    session TEXT NOT NULL,
-    entry   TEXT NOT NULL,
-    at      DOUBLE PRECISION NOT NULL
-);
-
 -- Where our hooks are registered.
 CREATE TABLE installation (
     agent  TEXT NOT NULL,

@@ -1,0 +1,77 @@
+"""A question in words: what a call would do, and how dangerous that is. Pure; reads what the ledger keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Dangers a person should see at a glance, worst first: (kind, scope), where an empty one fits any.
+_DANGERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "deletes": (("delete", ""),),
+    "pays": (("message", "payment"),),
+    "sends": (("message", ""),),
+    "outside": (("network", "outside"), ("network", "flow"), ("network", "known"), ("git-remote", "")),
+    "secrets": (("secret", ""), ("", "secret"), ("", "self-secret")),
+    "privilege": (("privilege", ""),),
+    "self": (("self", ""), ("", "self"), ("", "agent-hooks")),
+}
+_DOES = {
+    "read": "reads",
+    "write": "writes",
+    "download": "downloads to",
+    "delete": "deletes",
+    "exec": "runs",
+    "test": "runs tests",
+    "network": "talks to",
+    "message": "sends a message through",
+    "privilege": "changes permissions or users",
+    "process": "ends or controls processes",
+    "git": "changes the local repository",
+    "git-remote": "talks to a git remote",
+    "package": "installs or removes packages",
+    "config": "changes configuration",
+    "secret": "handles secrets",
+    "self": "touches Checkrein itself",
+}
+_BARE = frozenset(
+    {"test", "privilege", "process", "git", "git-remote", "package", "config", "secret", "self"}
+)
+_MOST_NAMED = 3
+
+
+def dangers(effects: Iterable[Mapping[str, str]]) -> list[str]:
+    """The dangers in a call's effects, worst first."""
+    pairs = [(each.get("kind", ""), each.get("scope", "")) for each in effects]
+    return [
+        name for name, marks in _DANGERS.items() if any(_fits(mark, pair) for mark in marks for pair in pairs)
+    ]
+
+
+def _fits(mark: tuple[str, str], pair: tuple[str, str]) -> bool:
+    return mark[0] in ("", pair[0]) and mark[1] in ("", pair[1])
+
+
+def summary(tool: str, effects: Iterable[Mapping[str, str]], agent: str = "") -> str:
+    """`claude-code wants to use Bash: it writes src/a.py and runs tests.`"""
+    done: dict[str, list[str]] = {}
+    for each in effects:
+        kind = each.get("kind", "")
+        if kind in _DOES and (kind != "read" or len(done) == 0):
+            done.setdefault(kind, []).append(each.get("target", ""))
+    if len(done) > 1:
+        done.pop("read", None)
+    parts = [_part(kind, targets) for kind, targets in done.items()]
+    who = agent or "An agent"
+    return f"{who} wants to use {tool}" + (f": it {_joined(parts)}." if parts else ".")
+
+
+def _part(kind: str, targets: list[str]) -> str:
+    named = [target for target in dict.fromkeys(targets) if target]
+    if kind in _BARE or not named:
+        return _DOES[kind]
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"{_DOES[kind]} {', '.join(named[:_MOST_NAMED])}{more}"
+
+
+def _joined(parts: list[Any]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

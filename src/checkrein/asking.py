@@ -1,0 +1,211 @@
+"""Questions and what people answered, in the store: asked, settled, remembered, released.
+
+Works inside the pipeline's transactions, as `earning` does for trust; it decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from checkrein.approval.broker import Broker
+from checkrein.approval.families import Family, What, covers, family_of, label_of
+from checkrein.call import Reason, Risk, ToolCall, Verdict, digest
+from checkrein.errors import InputError
+from checkrein.ledger.record import Ledger, new_id
+from checkrein.policy import refuse
+from checkrein.settings import Approval
+from checkrein.store import Store, Transaction, questions
+from checkrein.store.grants import Grant, add_grant, live_grants, use_grant
+from checkrein.store.releases import released, use_release
+
+PEOPLE = ("terminal", "console", "notification", "agent")
+
+
+class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"span": "for"}):
+    """How far an answer reaches: what it covers, and until when."""
+
+    what: What = "exact"
+    span: Literal["session", "until", "uses", "always"] = "session"
+    until: float | None = None
+    uses: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.until is not None) != (self.span == "until"):
+            raise ValueError("`until` goes with for = until")
+        if (self.uses is not None) != (self.span == "uses") or (self.uses is not None and self.uses < 1):
+            raise ValueError("`uses` goes with for = uses, and is at least 1")
+
+
+class Answerer(msgspec.Struct, frozen=True):
+    """Who answers, through what, and how what they see is masked."""
+
+    actor: str
+    channel: str
+    masked: Callable[[str], str] = str
+
+
+class Consent(msgspec.Struct, frozen=True):
+    """A yes a person gave before, which covers a call now."""
+
+    kind: Literal["grant", "release"]
+    id: str
+    reason: str
+
+
+def exactly(call: ToolCall) -> str:
+    """A call to the letter: what an approval binds to, and the folder it runs in."""
+    return digest([call.binding, call.cwd])
+
+
+def release_key(project: str, server: str | None, tool: str, argument_hash: str, cwd: str) -> str:
+    """What a release binds to: exactly this call, in whichever session it is tried again."""
+    return digest([project, server, tool, argument_hash, cwd])
+
+
+class Asking:
+    """What people are asked and what they said."""
+
+    def __init__(self, store: Store, ledger: Ledger, broker: Broker, clock: Callable[[], float]) -> None:
+        self._store, self._ledger, self._broker, self._clock = store, ledger, broker, clock
+
+    def grant(self, call: ToolCall, risk: Risk) -> Consent | None:
+        """The remembered answer that covers a call which would be asked about."""
+        now = self._clock()
+        for each in live_grants(self._store, call.project, call.session, call.server, call.tool, now):
+            if _covers(each, call, risk):
+                span = "for this session" if each.session else "before"
+                return Consent("grant", each.id, f"{each.made_by} approved {each.label} {span}.")
+        return None
+
+    def release(self, call: ToolCall) -> Consent | None:
+        """The release that lets exactly this blocked call pass once."""
+        key = release_key(call.project, call.server, call.tool, call.argument_hash, call.cwd)
+        entry = released(self._store, key, self._clock())
+        return Consent("release", entry, "A person released exactly this call, once.") if entry else None
+
+    def use(self, tx: Transaction, consent: Consent) -> bool:
+        """Take the yes in the transaction that needs it; False when it is gone."""
+        taken = use_grant if consent.kind == "grant" else use_release
+        return taken(tx, consent.id, self._clock())
+
+    def needless(self, call: ToolCall, verdict: Verdict, limits: Approval) -> Verdict | None:
+        """A refusal in place of a question nobody should be asked again, or now."""
+        now = self._clock()
+        for said in questions.answered_about(self._store, call.binding, now - limits.repeat_seconds):
+            if said.state == "denied" and said.channel in PEOPLE:
+                told = f" They said: {said.message}" if said.message else ""
+                why = f"{said.actor or 'A person'} said no to exactly this call a moment ago.{told}"
+                return refuse(
+                    "repeat", why, "Ask for something else; the answer stands for a while.", verdict.risk
+                )
+        if len(questions.waiting(self._store, call.session)) >= limits.most_waiting:
+            why = f"{limits.most_waiting} questions of this session wait already."
+            return refuse("flood", why, "A person answers those first: `checkrein inbox`.", verdict.risk)
+        return None
+
+    def ask(self, tx: Transaction, entry: str, call: ToolCall, seconds: float) -> None:
+        now = self._clock()
+        asked = questions.Question(
+            entry=entry,
+            session=call.session,
+            project=call.project,
+            binding=call.binding,
+            asked_at=now,
+            expires_at=now + seconds,
+        )
+        questions.add_question(tx, asked)
+        data = {"project": call.project, "session": call.session, "expires_at": asked.expires_at}
+        self._ledger.append(tx, "asked", data, entry=entry)
+
+    def settle(self, tx: Transaction, entry: str, data: dict[str, Any]) -> list[str]:
+        """Settle a question and every open one about exactly the same call; their entries."""
+        now = self._clock()
+        said = {
+            "now": now,
+            "actor": data["actor"],
+            "channel": data["channel"],
+            "message": data["message"],
+        }
+        asked = questions.get_question(tx, entry)
+        if asked is None or not questions.settle(tx, entry, data["answer"], **said):
+            return []
+        # An edited answer fits the one call it was written for.
+        same = [] if "edited" in data else questions.asked_about(tx, asked.binding)
+        for each in same:
+            questions.settle(tx, each.entry, data["answer"], **said)
+            self._ledger.append(tx, "answered", {**data, "with": entry}, entry=each.entry)
+        return [each.entry for each in same]
+
+    def remember(
+        self, tx: Transaction, entry: str, call: ToolCall, risk: Risk, how: Remember, by: Answerer
+    ) -> Grant:
+        """Keep an answer for more calls than this one."""
+        grant = _grant(entry, call, risk, how, by, self._clock())
+        add_grant(tx, grant)
+        data = {
+            "id": grant.id,
+            "what": grant.what,
+            "label": grant.label,
+            "project": grant.project,
+            "session": grant.session,
+            "until": grant.until,
+            "uses": grant.uses,
+            "actor": by.actor,
+        }
+        self._ledger.append(tx, "granted", data, entry=entry)
+        return grant
+
+
+def consented(verdict: Verdict, consent: Consent) -> Verdict:
+    """The verdict on a call that a person said yes to before, saying so."""
+    if verdict.word != "allow":
+        return verdict
+    reasons = (Reason(consent.reason), *verdict.reasons[1:])
+    return msgspec.structs.replace(verdict, stage=consent.kind, rule=consent.id, reasons=reasons)
+
+
+def _covers(grant: Grant, call: ToolCall, risk: Risk) -> bool:
+    if grant.what == "exact":
+        return grant.body == exactly(msgspec.structs.replace(call, session=grant.session))
+    if grant.what == "family":
+        return covers(msgspec.json.decode(grant.body, type=Family), risk)
+    return family_of(risk) is not None or risk.category < _HIGH
+
+
+_HIGH = 3
+
+
+def _grant(entry: str, call: ToolCall, risk: Risk, how: Remember, by: Answerer, now: float) -> Grant:
+    session = call.session if how.span == "session" else ""
+    if how.span == "session" and not session:
+        raise InputError("This call belongs to no session; say until when, how often or always.")
+    body, label = exactly(msgspec.structs.replace(call, session=session)), "exactly this call"
+    if how.what == "family":
+        family = family_of(risk)
+        if family is None:
+            raise InputError("This call can only be remembered exactly as it is.", remedy="Choose exact.")
+        body, label = msgspec.json.encode(family).decode(), by.masked(label_of(call, risk))
+    if how.what == "tool":
+        # INVARIANT: an answer is never remembered for more than one tool of one server in one project.
+        if call.server is None or risk.category >= _HIGH:
+            raise InputError("This tool as a whole cannot be remembered.", remedy="Choose exact or family.")
+        body, label = "", f"every call of `{call.name}` in this project"
+    return Grant(
+        id=f"g-{new_id(now)[-8:]}",
+        what=how.what,
+        label=label,
+        project=call.project,
+        session=session,
+        server=call.server,
+        tool=call.tool,
+        body=body,
+        until=how.until,
+        uses=how.uses,
+        made_at=now,
+        made_by=by.actor,
+        channel=by.channel,
+        entry=entry,
+    )

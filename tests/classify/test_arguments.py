@@ -27,6 +27,28 @@ def test_an_argument_is_judged_by_the_role_it_plays(command, kind, scope):
     assert (kind, scope) in {(effect.kind, effect.scope) for effect in judge(command).effects}
 
 
+@pytest.mark.parametrize(
+    "folder", [".claude", ".codex", ".gemini", ".copilot", ".github", "~/.codex", "./.github/"]
+)
+def test_who_removes_the_folder_around_our_hooks_removes_the_hooks(folder):
+    for command in (
+        f"rm -rf {folder}",
+        f"mv {folder} away",
+        f"mv {folder} x dest/",
+        f"cd sub; rm -r {folder}",
+    ):
+        assert judge(command).category is Category.critical, command
+    # What only looks at it, adds to it or removes another of its files stays what it was.
+    assert judge(f"ls {folder}").category is Category.low
+    for command in (
+        f"mkdir -p {folder}",
+        f"cp x.yml {folder}",
+        f"mv x.yml {folder}",
+        f"rm {folder}/notes.md",
+    ):
+        assert judge(command).category < Category.critical, command
+
+
 def test_looking_at_a_name_is_not_reading_what_it_holds():
     assert judge("ls -la .env").category is Category.low
     assert judge("test -f .env").category is Category.low

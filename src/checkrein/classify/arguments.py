@@ -11,7 +11,7 @@ from collections.abc import Callable
 from checkrein.call import Category
 from checkrein.classify import arming, environment, hosts
 from checkrein.classify.expand import SECRET_NAME
-from checkrein.classify.paths import is_system_secret
+from checkrein.classify.paths import holds_hooks, is_system_secret
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, GLOB, HOLE, LITERAL, NAMES, NETWORK, OPEN, SECRET, UNKNOWN, Word
@@ -104,7 +104,7 @@ def value(shell: Shell, spec: Spec, role: str, word: Word, option: str) -> None:
         network(shell, spec, word) if "://" in word.text else path(shell, "read", word)
     elif role == "move":
         path(shell, "read", word)
-        path(shell, "write", word)
+        path(shell, "write", word, away=True)
     elif role == "url" or role == "host":
         network(shell, spec, word)
     elif role == "shell":
@@ -143,8 +143,8 @@ def environment_word(shell: Shell, word: Word) -> None:
         environment.judge(shell, name, word._replace(text=text), exported=True)
 
 
-def path(shell: Shell, role: str, word: Word) -> None:
-    """A word used as a path."""
+def path(shell: Shell, role: str, word: Word, *, away: bool = False) -> None:
+    """A word used as a path; `away`: what is there is moved to another place."""
     if not word.text:
         return
     if word.kind == DYNAMIC and (not word.known or (role == "read" and HOLE in word.text)):
@@ -167,6 +167,9 @@ def path(shell: Shell, role: str, word: Word) -> None:
         return
     place = shell.places.place(word, shell.cwd)
     scope = place.scope
+    # INVARIANT: who removes the folder around our hooks removes the hooks.
+    if (away or role == "delete") and holds_hooks(place.path):
+        scope = "agent-hooks"
     if role == "list" and scope == "secret" and is_system_secret(place.path):
         why = f"it looks at {word.shown}, which no work on a project needs"
         shell.find("read", "hunt", place.path, why, Category.medium)

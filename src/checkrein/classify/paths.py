@@ -195,6 +195,11 @@ _ORDER: tuple[str, ...] = (
 _ORDER += ("vcs-internal", "secret", "everything", "device", "agent-hooks", "self", "self-secret")
 
 
+def holds_hooks(path: str) -> bool:
+    """Whether it is a folder in which an agent looks for its hooks: `.codex`, `.github`."""
+    return path.rpartition("/")[2] in _rules()["holders"]
+
+
 def worse(one: str, other: str) -> str:
     return max(one, other, key=lambda scope: _ORDER.index(scope) if scope in _ORDER else 6)
 
@@ -246,6 +251,9 @@ def _rules() -> dict[str, Any]:
         "vcs": re.compile(anywhere(rows["vcs-internal"]["paths"])),
         "hooks": re.compile(anywhere(rows["agent-hooks"]["paths"])),
         "agents": re.compile(anywhere(rows["agent-config"]["paths"])),
+        "holders": {
+            p.partition("/")[0] for p in rows["agent-hooks"]["paths"] if p.startswith(".") and "/" in p
+        },
         "system": re.compile("|".join(re.escape(p) for p in rows["system"]["below"])),
     }
 

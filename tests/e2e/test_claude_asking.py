@@ -5,7 +5,9 @@ import json
 import pytest
 
 from e2e.clients.claude import bash, read
+from e2e.clients.house import PROGRAM
 from e2e.clients.processes import until
+from e2e.clients.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 
@@ -40,6 +42,24 @@ def test_an_approved_call_runs(claude, house, made):
     assert (found["answer"], found["channel"], found["result"]) == ("approved", "terminal", "success")
     assert found["actor"]
     assert house.verifies()
+
+
+def test_answers_typed_into_the_inbox_count(claude, house, made):
+    pytest.importorskip("pyte", reason="reading the inbox's screen needs pyte")
+    with Terminal([PROGRAM, "inbox"], env=house.environment, cwd=house.project) as inbox:
+        inbox.shows("Waiting for questions")
+        going = claude.begin(bash(MADE), bash(OTHER))
+        first = house.question()["id"]
+        inbox.shows(first, MADE, "medium risk")
+        inbox.type(f"a {first}\n")
+        second = until(lambda: [each["id"] for each in house.json("inbox") if each["id"] != first])[0]
+        inbox.shows(second, OTHER)
+        inbox.type(f"d {second} one file is enough\n")
+        ran = going.result()
+        inbox.shows("one file is enough")
+    assert made.exists() and not (house.project / "other").exists()
+    assert "one file is enough" in ran[1].told
+    assert [house.entry(used.id)["answer"] for used in ran.tools] == ["approved", "denied"]
 
 
 def test_a_denied_call_does_not_run_and_the_model_reads_why(claude, house, made):

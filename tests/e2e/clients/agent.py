@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from e2e.clients import npm, processes
+from e2e.clients.terminal import Terminal
 
 DEMO = Path(__file__).with_name("demo.py")
 # The tiny MCP server, as agents are told to start it.
@@ -89,3 +90,21 @@ class Agent:
     def begin(self, *calls, **extra):
         """The same in the background; ask the future for what came of it."""
         return self._hands.submit(self.run, *calls, **extra)
+
+
+class Sitting(Terminal):
+    """A terminal with the agent in it, a person before it, and the model it talks to."""
+
+    def __init__(self, agent, calls, words):
+        self.model = agent.model(turns(calls)).__enter__()
+        house = agent.house
+        env = house.environment | agent.environment(self.model.url)
+        super().__init__([agent.program, *words], env=env, cwd=house.project)
+
+    def __exit__(self, *problem):
+        super().__exit__(*problem)
+        self.model.__exit__(*problem)
+
+    def told(self):
+        """What the model was told came of its calls, oldest first."""
+        return [used.told for used in self.model.used() if used.answered]

@@ -79,6 +79,7 @@ class Codex(Agent):
         self.home.mkdir()
         command, *args = DEMO_COMMAND
         (self.home / "config.toml").write_text(
+            "[features]\nunified_exec_tty = false\n"
             f'[projects."{self.house.project}"]\ntrust_level = "trusted"\n'
             f"[mcp_servers.demo]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
         )

@@ -167,3 +167,20 @@ def test_an_outside_host_in_mcp_arguments_counts_even_for_a_pinned_server():
 def test_prepared_commands_are_not_low():
     assert judge("SlashCommand", {"command": "/deploy prod"}).category > Category.low
     assert judge("Skill", {"skill": "x"}).category > Category.low
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "category"),
+    [
+        ("Add", "src/a.py", Category.medium),
+        ("Update", "src/a.py", Category.medium),
+        ("Delete", "src/a.py", Category.high),
+        ("Delete", ".codex/hooks.json", Category.critical),
+        ("Update", "~/../dev/app/.github/hooks/checkrein.json", Category.critical),
+    ],
+)
+def test_a_patch_run_as_a_command_is_judged_by_its_files(action, name, category):
+    patch = f"*** Begin Patch\n*** {action} File: {name}\n*** End Patch"
+    for command in (f"apply_patch <<'EOF'\n{patch}\nEOF", f"apply_patch '{patch}'"):
+        assert judge("exec_command", {"cmd": command}).category is category
+    assert judge("exec_command", {"cmd": "apply_patch < x.patch"}).category is Category.high

@@ -13,13 +13,14 @@ from typing import Any
 
 from checkrein.call import GLOBAL_DOMAIN, Category, Effect, ToolCall
 from checkrein.classify import arming, domains, hosts
-from checkrein.classify.commands import run
+from checkrein.classify.arguments import path as path_argument
+from checkrein.classify.commands import handler, run
 from checkrein.classify.findings import Finding, Part
 from checkrein.classify.normalise import MAX_LENGTH
 from checkrein.classify.paths import Places
 from checkrein.classify.shell import Overflow, Shell
-from checkrein.classify.tables import Tables, data
-from checkrein.classify.words import GLOB, Word, braces
+from checkrein.classify.tables import Spec, Tables, data
+from checkrein.classify.words import EMPTY, GLOB, Word, braces
 
 _PATCH = re.compile(
     r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move) to: (.+)$|^(?:\+\+\+|---) [ab]/(\S+)", re.M
@@ -30,6 +31,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_SHELL = re.compile(r"(?:(?:/usr(?:/local)?)?/bin/)?(?:ba|z|da|k)?sh")
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _MAX_VALUES = 200
+_UNREADABLE_PATCH = "it applies a patch whose files we cannot read"
 # Scopes that say worse of a write than that something will run it.
 _DELICATE = ("self", "self-secret", "agent-hooks", "vcs-internal", "secret")
 
@@ -102,6 +104,26 @@ def _around(call: ToolCall) -> list[str] | None:
 def _pairs(value: Any) -> list[tuple[str, str]]:
     items = value if isinstance(value, list) else [value] if value else []
     return [(name, text) for name, _, text in (str(item).partition("=") for item in items)]
+
+
+def patched(text: str) -> list[tuple[str, str]]:
+    """What a patch does to which file: (role, path)."""
+    return [
+        ("delete" if action == "Delete" else "write", (path or target or plain).strip())
+        for action, path, _, target, plain in _PATCH.findall(text)[:_MAX_VALUES]
+    ]
+
+
+@handler("apply_patch")
+def apply_patch(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None) -> Word | None:
+    """Codex's own tool as a command; the patch is its argument or its input."""
+    text = words[0] if words else stdin
+    found = patched(text.text) if text is not None and text.literal else []
+    if not found:
+        shell.find("write", "unknown", "", _UNREADABLE_PATCH, Category.high)
+    for role, name in found:
+        path_argument(shell, role, Word(name))
+    return EMPTY
 
 
 class Judge:
@@ -231,14 +253,11 @@ class Judge:
         text = argument(self.call, "patch")
         if isinstance(text, list):
             text = "\n".join(str(item) for item in text[:_MAX_VALUES])
-        found = _PATCH.findall(text) if isinstance(text, str) else []
+        found = patched(text) if isinstance(text, str) else []
         if not found:
-            self.find("write", "unknown", "", "it applies a patch whose files we cannot read", Category.high)
-        for action, path, move, target, plain in found[:_MAX_VALUES]:
-            if move or plain:
-                self.written((target or plain).strip(), "write")
-            else:
-                self.written(path.strip(), "delete" if action == "Delete" else "write")
+            self.find("write", "unknown", "", _UNREADABLE_PATCH, Category.high)
+        for role, path in found:
+            self.written(path, role)
 
     def _editor(self) -> None:
         """One tool with a command in it (`str_replace_editor`): viewing reads, everything else writes."""

@@ -134,6 +134,14 @@ def test_a_patch_over_several_files_is_judged_by_the_worst_of_them(installed, ho
     assert not (house.project / "docs").exists()
 
 
+def test_a_patch_that_is_run_as_a_command_is_judged_as_a_patch(installed, house):
+    patch = "*** Begin Patch\n*** Delete File: .codex/hooks.json\n*** End Patch"
+    ran = installed.run(installed.shell(f"apply_patch <<'EOF'\n{patch}\nEOF\n"))
+    assert "Checkrein refused" in ran[0].told, ran[0].told
+    assert (house.project / ".codex" / "hooks.json").exists()
+    assert house.entries()[0]["verdict"] == "deny"
+
+
 def test_a_program_that_takes_commands_is_not_started_unasked(installed, house):
     programs = ("bash", "sh -i", "python3", "node", "vi README.md")
     ran = installed.run(*(installed.shell(each) for each in programs))

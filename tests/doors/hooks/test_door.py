@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import threading
 import time
 
@@ -40,6 +41,7 @@ class Agent:
         self.pipeline, self.project = pipeline, project
         self.door = HookDoor(pipeline, Agents(pipeline.store, pipeline.ledger, pipeline.clock))
         self.line = Line()
+        self.process = os.getpid()
 
     def send(self, event, mode="tell", agent="claude-code", facts=None, line=None, **fields):
         body = {"session_id": "s-1", "cwd": self.project, "hook_event_name": event} | fields
@@ -47,7 +49,7 @@ class Agent:
 
     def raw(self, body, mode="gate", agent="claude-code", facts=None, line=None):
         request = Request("0.1.0", ("hook", agent, mode, "30"), facts or {}, body)
-        peer = Peer(os.getpid(), os.geteuid())
+        peer = Peer(self.process, os.geteuid())
         reply = self.door.handle(request, peer, line or self.line)
         stdout = json.loads(reply.stdout) if reply.stdout[:1] == b"{" else reply.stdout.decode()
         return stdout, reply.stderr.decode(), reply.exit_code
@@ -552,3 +554,28 @@ def test_a_phase_switch_from_the_spool_comes_too_late(agent):
     )
     agent.door.handle(request, Peer(0, os.geteuid()), None)
     assert agent.pipeline.phase_of(agent.project, "s-1") == "building"
+
+
+@pytest.fixture
+def tool():
+    """Something the agent runs."""
+    running = subprocess.Popen(["sleep", "60"])
+    yield running.pid
+    running.kill()
+    running.wait()
+
+
+def test_what_an_agent_runs_neither_reports_nor_types_for_anybody(agent, tool):
+    agent.send("SessionStart", facts=ATTENDED | {"CLAUDE_PID": str(os.getppid())}, source="startup")
+    assert said(agent.call("touch made")) == "ask"
+    agent.process = tool
+    agent.done("touch made")
+    (asked,) = agent.entries()
+    assert (asked.answer, asked.completed_at) == (None, None)
+    stopped = agent.send("UserPromptExpansion", "gate", command_name="auditing", prompt="/auditing")
+    assert stopped[0]["decision"] == "block"
+    assert agent.kinds().count("request_refused") == 2
+    agent.process = os.getpid()
+    agent.done("touch made")
+    (ran,) = agent.entries()
+    assert (ran.answer, ran.channel, ran.result) == ("approved", "agent", "success")

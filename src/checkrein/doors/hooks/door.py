@@ -226,8 +226,13 @@ class HookDoor:
 
     # -- what is reported -----------------------------------------------------------------------------
 
-    def _done(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+    def _done(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         session = self._session(event, facts, peer)
+        # INVARIANT: what an agent runs earns no trust by reporting, nor does its report stand for a yes.
+        why = "" if line is None else self.agents.not_its_hook(session, peer, _is_our_line)
+        if why:
+            self.agents.refused("report", why)
+            return replies.silent()
         call = self._tool_call(event, session)
         entry = self.calls.ended(call)
         if entry is None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shlex
 import subprocess
 import sys
@@ -203,3 +204,12 @@ def agent(home, project):
 @pytest.fixture
 def pid():
     return os.getpid()
+
+
+@pytest.fixture
+def terminal():
+    """Both ends of a terminal: what a person types into, and what a program reads."""
+    person, program = pty.openpty()
+    yield person, program
+    os.close(person)
+    os.close(program)

@@ -1,27 +1,15 @@
 import os
-import pty
 import signal
-
-import pytest
 
 from checkrein import knocking
 from checkrein.call import tool_call
 from checkrein.cli import inbox as inbox_module
-from checkrein.cli.inbox import Attendance, Board, Keyboard, obey, shown
+from checkrein.cli.inbox import Attendance, Board, obey, shown
 
 
 def reachable():
     connection = knocking.connect()
     return connection is not None and knocking.ask(connection, "server.about", {})["reachable"]
-
-
-@pytest.fixture
-def terminal():
-    """Both ends of a terminal: what a person types into, and what a program reads."""
-    person, program = pty.openpty()
-    yield person, program
-    os.close(person)
-    os.close(program)
 
 
 def test_nothing_waits_where_nothing_ran(run, home):
@@ -86,7 +74,7 @@ def test_answers_are_typed_at_a_terminal(run, server, started, agent, terminal, 
     until(reachable)
     calling, question = agent.asks("make x")
     os.write(person, b"what\n")
-    until(lambda: opened.said().count("a ID = yes") == 2)
+    until(lambda: opened.said().count("a = yes") == 2)
     os.write(person, f"a {question}\n".encode())
     assert agent.told(calling)[0] == "allow"
     calling, question = agent.asks("make y", "toolu_2")
@@ -138,29 +126,11 @@ def test_the_board_shows_each_question_once_and_its_end_once(pipeline, project, 
     assert capsys.readouterr().out == f"{second} Bash: nobody answered in time\n"
 
 
-def test_lines_are_read_whole_however_they_arrive(terminal, monkeypatch):
-    person, program = terminal
-    with os.fdopen(os.dup(program), "r") as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        keys = Keyboard()
-        assert keys.lines(0.01) == []
-        os.write(person, b"a 1\nd 2 no way\n")
-        assert keys.lines(1) + keys.lines(0.05) == ["a 1", "d 2 no way"]
-        os.write(person, b"\x04")
-        assert keys.lines(1) == ["q"]
-
-
-def test_without_a_terminal_nothing_is_typed(monkeypatch):
-    with open(os.devnull) as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        assert Keyboard().lines(0.01) == []
-
-
 def test_what_is_typed_is_done_or_explained(run, capsys):
     assert obey("q") is False
     for line in ("", "a", "x 1"):
         assert obey(line) is True
-    assert capsys.readouterr().out.count("a ID = yes") == 2
+    assert capsys.readouterr().out.count("a = yes") == 2
     assert obey("a nobody") is True
     assert "No question 'nobody' waits" in capsys.readouterr().out
 
@@ -178,3 +148,28 @@ def test_what_an_agent_wrote_drives_no_terminal():
     }
     assert "\x1b[2J" not in shown(about)
     assert "\x07" not in shown(about)
+
+
+def test_a_lone_key_answers_the_question_that_stands_first(run, server, started, agent, terminal, until):
+    person, program = terminal
+    run("phase", "building")
+    opened = started("inbox", stdin=program)
+    until(reachable)
+    calling, first = agent.asks("make x")
+    until(lambda: first in opened.said())
+    os.write(person, b"a")
+    assert agent.told(calling)[0] == "allow"
+    calling, second = agent.asks("make y", "toolu_2")
+    until(lambda: second in opened.said())
+    os.write(person, b"d")
+    until(lambda: "No, because" in opened.said())
+    os.write(person, b"use ninja\n")
+    assert "use ninja" in agent.told(calling)[1]
+    calling, third = agent.asks("git commit -m one", "toolu_3")
+    until(lambda: third in opened.said())
+    os.write(person, b"s")
+    assert agent.told(calling)[0] == "allow"
+    assert agent.judged("git commit -m two", "toolu_4")[0] == "allow"
+    assert "git commit" in run("grants", "list")
+    os.write(person, b"q")
+    assert opened.wait(10) == 0

@@ -20,7 +20,7 @@ from checkrein.pipeline import Pipeline
 
 Params = dict[str, Any]
 _NOUNS = tuple(
-    "grant installation ledger passphrase phase policy question release rule server trust".split()
+    "console grant installation ledger passphrase phase policy question release rule server trust".split()
 )
 
 
@@ -31,6 +31,7 @@ class Asked(msgspec.Struct, frozen=True):
     agents: Agents
     peer: Peer
     stop: Callable[[], None] | None = None
+    console: Callable[[], str] | None = None
     # A browser that signed in through a link only a person can get; its user is the actor.
     signed_in: bool = False
 

@@ -27,6 +27,7 @@ GROUPS = {
         "inbox": ("inbox", "Stay reachable, and see what waits for you."),
         "approve": ("answers", "Say yes to a question."),
         "deny": ("answers", "Say no to a question."),
+        "open": ("console", "Open the web console, signed in."),
         "phase": ("phase", "Show or set what agents are here to do: plan, build or audit."),
         "watch": ("watch", "See verdicts, answers and outcomes as they happen."),
     },
@@ -34,6 +35,9 @@ GROUPS = {
         "explain": ("explain", "Say what the verdict on a call would be, and why."),
         "rules": ("rules", "Write, order, check and try the rules."),
         "policy": ("policy", "See and accept a project's own policy file."),
+        "grants": ("grants", "See and take back what you allowed for more than once."),
+        "release": ("grants", "Let one blocked critical call pass, once."),
+        "passphrase": ("grants", "Set the passphrase that sign-in and releases ask for."),
         "config": ("config", "Show, check and start the settings."),
         "risk": ("risk", "See what we know of a command."),
     },
@@ -62,7 +66,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"checkrein.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -7,36 +7,95 @@ from typing import Any
 import click
 import msgspec
 
-from checkrein.cli.opening import ask, json_option
-from checkrein.cli.terminal import plain, say, say_json
-from checkrein.errors import InputError
+from checkrein.cli.opening import ask, confirmed, json_option
+from checkrein.cli.terminal import moment, plain, say, say_json
+from checkrein.errors import InputError, NotFoundError
+from checkrein.ledger.secrets import MASK
 
 _OVERRULED = 1
 
 
 @click.command()
 @click.argument("question")
-@click.option("--edit", metavar="JSON", help="Run it with these arguments instead; they are judged as well.")
 @click.option(
-    "--for",
-    "reach",
-    type=click.Choice(["once", "session"]),
-    default="once",
+    "--edit",
+    metavar="JSON",
+    is_flag=False,
+    flag_value="",
+    help="Run it with other arguments, judged as well; without JSON your editor opens.",
+)
+@click.option("--for", "reach", default="once", show_default=True, help="once, session, 2h, 7d or always.")
+@click.option("--uses", type=click.IntRange(1), help="For this many calls.")
+@click.option(
+    "--what",
+    type=click.Choice(["exact", "family", "tool"]),
+    default="exact",
     show_default=True,
-    help="This call only, or the same call again until its session ends.",
+    help="What is remembered: exactly this call, its family (shown in the inbox), or the server's tool.",
 )
 @click.option("--message", default="", help="A word for the record.")
+@click.option("--yes", is_flag=True, help="Do not ask before remembering something for good.")
 @json_option
-def approve(question: str, edit: str | None, reach: str, message: str, as_json: bool) -> None:
+def approve(
+    question: str,
+    edit: str | None,
+    reach: str,
+    uses: int | None,
+    what: str,
+    message: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Say yes to a question; the beginning of its id is enough. See them with `checkrein inbox`."""
-    edited = None if edit is None else _arguments(edit)
-    came = answer(question, "approved", message=message, edited=edited, for_session=reach == "session")
+    remember = _remember(reach, uses, what)
+    if remember and remember["for"] == "always":
+        say(f"Always, from now on: {plain(_label(question, what))}.")
+        confirmed("Remember this for good?", yes)
+    edited = None if edit is None else _arguments(edit or _in_editor(question))
+    came = answer(question, "approved", message=message, edited=edited, remember=remember)
     if as_json:
         say_json(came)
     else:
         say(told(came))
     if came["answer"] != "approved":
         raise SystemExit(_OVERRULED)
+
+
+def _remember(reach: str, uses: int | None, what: str) -> dict[str, Any] | None:
+    """How far the yes reaches, from the options."""
+    if uses is not None:
+        return {"what": what, "for": "uses", "uses": uses}
+    if reach == "once":
+        return None
+    if reach in ("session", "always"):
+        return {"what": what, "for": reach}
+    return {"what": what, "for": "until", "until": moment(reach, ahead=True)}
+
+
+def _asked(question: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = [each for each in ask("question.list") if each["id"].startswith(question)]
+    if len(found) != 1:
+        raise NotFoundError(f"No single question {question!r} waits.", remedy="See `checkrein inbox`.")
+    return found[0]
+
+
+def _label(question: str, what: str) -> str:
+    """What would be remembered, in the words the person is shown."""
+    labels = {offer["what"]: offer["label"] for offer in _asked(question)["offers"]}
+    if what not in labels:
+        raise InputError(f"This call cannot be remembered as {what}.", remedy=f"Known: {', '.join(labels)}.")
+    return str(labels[what])
+
+
+def _in_editor(question: str) -> str:
+    """The call's arguments as a person changed them; masked values cannot be put back."""
+    text = msgspec.json.format(msgspec.json.encode(_asked(question)["input"]), indent=2).decode()
+    if MASK in text:
+        raise InputError("This call holds secrets we do not keep.", remedy="Give the arguments as JSON.")
+    changed = click.edit(text, extension=".json")
+    if changed is None:
+        raise InputError("Nothing was changed; the question still waits.")
+    return changed
 
 
 @click.command()
@@ -54,7 +113,7 @@ def deny(question: str, message: str, as_json: bool) -> None:
 
 def answer(question: str, word: str, **more: Any) -> dict[str, Any]:
     """What became of the question; a new deny of the policy outranks a yes."""
-    came: dict[str, Any] = ask("question.answer", id=question, answer=word, channel="terminal", **more)
+    came: dict[str, Any] = ask("question.answer", id=question, answer=word, **more)
     return {**came, "asked_for": word}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import sys
@@ -15,7 +14,8 @@ import msgspec
 from checkrein import __version__, knocking, overview, wire
 from checkrein.authority.question import described
 from checkrein.cli.answers import answer, told
-from checkrein.cli.opening import json_option, reading
+from checkrein.cli.keyboard import Keyboard
+from checkrein.cli.opening import ask, json_option, reading
 from checkrein.cli.terminal import dim, plain, say, say_json
 from checkrein.errors import CheckreinError, StoreError
 from checkrein.store import Reader
@@ -25,7 +25,7 @@ POLL_SECONDS = 0.2
 # How soon a server that was started again finds us here.
 LOST_SECONDS = 0.05
 _GREETING_SECONDS = 10.0
-_KEYS = "a ID = yes, d ID why = no, q = leave"
+KEYS = "a = yes, s = yes for this session, d why = no, j/k = next/previous, q = leave (also: a ID, d ID why)"
 
 
 @click.command()
@@ -34,7 +34,8 @@ def inbox(as_json: bool) -> None:
     """Show what waits for you, and stay: each new question, and what became of it.
 
     While this is open you count as reachable: agents wait for your answer instead of being refused. In a
-    terminal, type `a ID` to say yes, `d ID why` to say no, `q` to leave.
+    terminal one key answers the question that stands first: `a` yes, `s` yes for this session, `d` no (with a
+    reason), `j` and `k` to choose another, `q` to leave.
     """
     if as_json:
         with reading() as reader:
@@ -42,7 +43,7 @@ def inbox(as_json: bool) -> None:
         return
     attendance = Attendance()
     attendance.begin()
-    say(dim(f"Waiting for questions. {_KEYS}" if sys.stdin.isatty() else "Waiting for questions."))
+    say(dim(f"Waiting for questions. {KEYS}" if sys.stdin.isatty() else "Waiting for questions."))
     try:
         with reading() as reader:
             _stay(reader, attendance)
@@ -53,13 +54,14 @@ def inbox(as_json: bool) -> None:
 
 
 def _stay(reader: Reader, attendance: Attendance) -> None:
-    board, keys = Board(reader), Keyboard()
-    while True:
-        attendance.renew()
-        board.refresh()
-        for line in keys.lines(POLL_SECONDS if attendance.is_counted else LOST_SECONDS):
-            if not obey(line):
-                return
+    board = Board(reader)
+    with Keyboard() as keys:
+        while True:
+            attendance.renew()
+            board.refresh()
+            for line in keys.lines(POLL_SECONDS if attendance.is_counted else LOST_SECONDS):
+                if not obey(line, board):
+                    return
 
 
 class Attendance:
@@ -118,12 +120,33 @@ class Board:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._open: dict[str, str] = {}
+        self._at = 0
+
+    @property
+    def current(self) -> str:
+        """The question a lone key answers."""
+        return list(self._open)[self._at % len(self._open)] if self._open else ""
+
+    def has(self, start: str) -> bool:
+        return any(entry.startswith(start) for entry in self._open)
+
+    def step(self, by: int) -> None:
+        self._at = (self._at + by) % max(1, len(self._open))
+        if self.current:
+            say(f"→ {self.current} {plain(self._open[self.current])}")
+
+    def widest(self, start: str) -> str:
+        """What a yes for the session covers: the family where there is one, else exactly this call."""
+        found = ask("question.list")
+        whats = [offer["what"] for each in found if each["id"].startswith(start) for offer in each["offers"]]
+        return "family" if "family" in whats else "exact"
 
     def refresh(self) -> None:
         now = time.time()
         found = {each.entry: each for each in waiting(self._reader) if each.expires_at > now}
         for entry in [each for each in self._open if each not in found]:
             say(self._came_to(entry, self._open.pop(entry)))
+            self._at = 0
         for entry, question in found.items():
             if entry not in self._open:
                 about = described(self._reader, question)
@@ -155,39 +178,30 @@ def shown(about: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-class Keyboard:
-    """Lines a person types; nothing where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._is_there = sys.stdin.isatty()
-        self._begun = b""
-
-    def lines(self, seconds: float) -> list[str]:
-        """What was typed within this time."""
-        if not self._is_there:
-            time.sleep(seconds)
-            return []
-        handle = sys.stdin.fileno()
-        if not select.select([handle], [], [], seconds)[0]:
-            return []
-        typed = os.read(handle, 65_536)
-        if not typed:
-            return ["q"]
-        *whole, self._begun = (self._begun + typed).split(b"\n")
-        return [each.decode("utf-8", "replace").strip() for each in whole]
-
-
-def obey(line: str) -> bool:
-    """Do what was typed; False to leave."""
+def obey(line: str, board: Board | None = None) -> bool:
+    """Do what was typed; False to leave. Without an id the question that stands first is meant."""
     key, _, rest = line.partition(" ")
     if key == "q":
         return False
-    question, _, message = rest.strip().partition(" ")
-    if key in ("a", "d") and question:
+    if key in ("j", "k") and board:
+        board.step(1 if key == "j" else -1)
+        return True
+    question, message = _meant(rest.strip(), board)
+    if key in ("a", "s", "d") and question:
         try:
-            say(told(answer(question, {"a": "approved", "d": "denied"}[key], message=message.strip())))
+            remember = {"remember": {"what": board.widest(question)}} if key == "s" and board else {}
+            word = "denied" if key == "d" else "approved"
+            say(told(answer(question, word, message=message, **remember)))
         except CheckreinError as error:
             say(f"checkrein: {plain(str(error))}")
     elif line:
-        say(dim(_KEYS))
+        say(dim(KEYS))
     return True
+
+
+def _meant(rest: str, board: Board | None) -> tuple[str, str]:
+    """(question, message) of what stands behind a key."""
+    first, _, message = rest.partition(" ")
+    if board is None or (first and board.has(first)):
+        return first, message.strip()
+    return board.current or first, rest if board.current else message.strip()

@@ -38,6 +38,7 @@ from checkrein.store import Reader, Row
 from checkrein.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from checkrein.console.serving import Console
     from checkrein.server.http import HttpHooks
 
 REQUEST_SECONDS = 10.0
@@ -61,6 +62,8 @@ class Server:
         self._ended = threading.Event()
         self._outdated = False
         self._replaying = threading.Lock()
+        self._console: Console | None = None
+        self._console_lock = threading.Lock()
         self._workers = Workers(self._listen(), self._answer)
 
     def run(self) -> None:
@@ -88,6 +91,8 @@ class Server:
             check.join(_BUSY_SECONDS)
         if http:
             http.stop()
+        if self._console:
+            self._console.stop()
         self._workers.stop(seconds=1.0)
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -198,10 +203,23 @@ class Server:
         return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
 
     def _perform(self, name: str, body: bytes, connection: socket.socket, peer: Peer) -> bytes:
-        asked = Asked(self.pipeline, self.agents, peer, self.stop)
+        asked = Asked(self.pipeline, self.agents, peer, self.stop, self._console_link)
         if name == "inbox.attend":
             return as_answer(lambda: self._attend(asked, connection))
         return as_answer(lambda: perform(asked, name, msgspec.json.decode(body, type=dict[str, Any])))
+
+    def _console_link(self) -> str:
+        """A link into the console, which starts with the first one asked for."""
+        with self._console_lock:
+            if self._console is None:
+                from checkrein.console.serving import Console
+
+                port = self.pipeline.policies.loaded("").settings.console.port
+                console = Console(self.pipeline, self.agents, self.stop)
+                console.start(port)
+                self.journal.say(f"console on 127.0.0.1:{console.port}")
+                self._console = console
+        return self._console.link()
 
     def _attend(self, asked: Asked, connection: socket.socket) -> None:
         """A person looks at the questions for as long as the connection is open."""

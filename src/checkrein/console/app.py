@@ -1,0 +1,106 @@
+"""The pages and where they are. `build` makes the whole application around a desk.
+
+Everything of a signed-in browser lies below `/at/PLACE/`, a path only that browser knows: see `signin`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from checkrein.console import entrance
+from checkrein.console.desk import Desk
+from checkrein.console.guard import Guard, TooLarge
+from checkrein.console.rendering import FOLDER, page
+from checkrein.console.views import calls, health, inbox, policy, sessions, trust
+from checkrein.console.visits import Handler, endpoint
+
+PAGES: dict[str, Handler] = {
+    "/": inbox.show,
+    "/inbox/card/{id}": inbox.card,
+    "/inbox/more": inbox.more,
+    "/calls": calls.show,
+    "/calls/rows": calls.rows,
+    "/calls/export.{form}": calls.export_all,
+    "/calls/{id}": calls.one,
+    "/trust": trust.show,
+    "/trust/export.json": trust.export,
+    "/policy": policy.show,
+    "/policy/rule/{id}": policy.rule_form,
+    "/sessions": sessions.show,
+    "/health": health.show,
+}
+ACTIONS: dict[str, Handler] = {
+    "/inbox/answers": inbox.answer_several,
+    "/inbox/answer/{id}": inbox.answer,
+    "/calls/{id}/release": calls.release,
+    "/trust/import": trust.import_,
+    "/trust/reset": trust.reset,
+    "/policy/add": policy.add,
+    "/policy/try": policy.try_,
+    "/policy/rule/{id}/edit": policy.edit,
+    "/policy/rule/{id}/remove": policy.remove,
+    "/policy/rule/{id}/move": policy.move,
+    "/policy/phase": policy.set_phase,
+    "/policy/accept": policy.accept,
+    "/policy/withdraw": policy.withdraw,
+    "/policy/grant/{id}/revoke": policy.revoke_grant,
+    "/health/verify": health.verify,
+    "/health/passphrase": health.passphrase,
+    "/sign-out": entrance.sign_out,
+}
+
+
+def build(desk: Desk) -> ASGIApp:
+    """The application; `desk.port` is set before the first request comes."""
+    inside: list[BaseRoute] = [Route("/feed", entrance.feed, methods=["GET"])]
+    inside += [Route(path, endpoint(handler), methods=["GET"]) for path, handler in PAGES.items()]
+    inside += [Route(path, endpoint(handler), methods=["POST"]) for path, handler in ACTIONS.items()]
+    app = Starlette(
+        routes=[
+            Mount("/at/{place}", routes=inside),
+            Route("/signin/{secret}", entrance.sign_in, methods=["GET"]),
+            Mount("/static", StaticFiles(directory=FOLDER / "static")),
+            Route("/{rest:path}", entrance.outside, methods=["GET"]),
+        ],
+        exception_handlers={HTTPException: _no_page, TooLarge: _too_large, Exception: _broken},
+        lifespan=_lifespan,
+    )
+    app.state.desk = desk
+    app.router.redirect_slashes = False
+    # Outermost: also what is said about a failure is dressed.
+    return Guard(app, desk.hosts, desk.failed)
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    watching = asyncio.create_task(app.state.desk.feed.run())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+
+
+async def _no_page(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return page("plain.html", status, title="Nothing here", text="There is no such page.")
+
+
+async def _too_large(_request: Request, _error: Exception) -> Response:
+    return page("plain.html", 413, title="Too large", text="This is too large.")
+
+
+async def _broken(_request: Request, error: Exception) -> Response:
+    text = f"{type(error).__name__}. Please report it; nothing was changed."
+    return page("plain.html", 500, title="Something went wrong", text=text)

@@ -1,0 +1,106 @@
+"""Stands before every page: who may talk to us at all, how much they may send, and what browsers may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST_BODY = 4 << 20
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+_SAFE = ("GET", "HEAD")
+_METHODS = (*_SAFE, "POST")
+
+
+class TooLarge(Exception):  # noqa: N818 - not a fault of ours: the sender hears of it
+    pass
+
+
+class Guard:
+    """Plain ASGI, so that a stream that has no end passes through it."""
+
+    def __init__(
+        self, app: ASGIApp, hosts: Callable[[], frozenset[str]], failed: Callable[[Exception], None]
+    ) -> None:
+        self._app, self._hosts, self._failed = app, hosts, failed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _dress(message, scope["path"])
+            await send(message)
+
+        refused = self._refused(scope)
+        if refused is not None:
+            await refused(scope, receive, dressed)
+            return
+        try:
+            await self._app(scope, _limited(receive), dressed)
+        except Exception as error:  # noqa: BLE001 - its page has been sent; the others notice nothing
+            self._failed(error)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        """Why this request goes no further."""
+        headers, hosts = Headers(scope=scope), self._hosts()
+        # INVARIANT: a page reached under another name (DNS rebinding) gets nothing.
+        if headers.getlist("host") not in [[host] for host in hosts]:
+            return _said(421, "This console answers to 127.0.0.1 and localhost only.")
+        origins = headers.getlist("origin")
+        if origins and origins != [f"http://{headers['host']}"]:
+            return _said(403, "Another site asked for this.")
+        if scope["method"] not in _METHODS:
+            return _said(405, "This cannot be done.")
+        # INVARIANT: nothing is changed for another page, also not one on another port of this machine.
+        if scope["method"] not in _SAFE and headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            return _said(403, "Another site asked for this.")
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or len(length) > 12:
+            return _said(400, "The length cannot be read.")
+        return _said(413, "This is too large.") if int(length) > LARGEST_BODY else None
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body without a length is counted as it comes."""
+    count = 0
+
+    async def counted() -> Message:
+        nonlocal count
+        message = await receive()
+        count += len(message.get("body", b""))
+        if count > LARGEST_BODY:
+            raise TooLarge
+        return message
+
+    return counted
+
+
+def _dress(message: Message, path: str) -> None:
+    headers = MutableHeaders(scope=message)
+    for name, value in HEADERS.items():
+        headers[name] = value
+    # Our own scripts and styles are no secret, and asked for again with every page.
+    headers["cache-control"] = "no-cache" if path.startswith("/static/") else "no-store"
+
+
+def _said(status: int, text: str) -> Response:
+    return PlainTextResponse(f"{text}\n", status)

@@ -1,0 +1,99 @@
+"""The console as the server starts it: uvicorn in a thread of its own, on loopback, until it is stopped."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import uvicorn
+
+from checkrein.agents import Agents
+from checkrein.console.app import build
+from checkrein.console.desk import Desk
+from checkrein.errors import StoreError
+from checkrein.pipeline import Pipeline
+
+ADDRESS = "127.0.0.1"
+_START_SECONDS, _STOP_SECONDS = 10.0, 3.0
+_BACKLOG = 128
+
+
+class Console:
+    """Pages over one pipeline. Safe to `start` once; `link` is for a person only."""
+
+    def __init__(self, pipeline: Pipeline, agents: Agents, stop: Callable[[], None] | None = None) -> None:
+        self.desk = Desk(pipeline, agents, stop)
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self._socket: socket.socket | None = None
+
+    @property
+    def port(self) -> int:
+        return self.desk.port
+
+    def start(self, port: int) -> int:
+        """Listen, on another port where this one is taken; the port that was found."""
+        self._socket = _listening(port)
+        self.desk.port = self._socket.getsockname()[1]
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                build(self.desk),
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="checkrein-console", daemon=True
+        )
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise StoreError("The console could not be started.", remedy="Run `checkrein doctor`.")
+            time.sleep(0.005)
+        return self.desk.port
+
+    def link(self) -> str:
+        """A one-time address to sign in with: good for a minute, for one browser."""
+        return f"http://{ADDRESS}:{self.desk.port}/signin/{self.desk.signin.link()}"
+
+    def stop(self) -> None:
+        """End the open pages' lines, then listening."""
+        server, self._server = self._server, None
+        if server is None or self._thread is None:
+            return
+        self.desk.feed.stop()
+        server.should_exit = True
+        self._thread.join(_STOP_SECONDS)
+        if self._thread.is_alive():
+            server.force_exit = True
+            self._thread.join(_STOP_SECONDS)
+        self.desk.check.join(_STOP_SECONDS)
+        if self._socket is not None:
+            self._socket.close()
+
+
+def _listening(port: int) -> socket.socket:
+    for wanted in (port, 0):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((ADDRESS, wanted))
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            continue
+        listener.set_inheritable(False)
+        return listener
+    raise StoreError("No loopback port can be had for the console.", remedy="Run `checkrein doctor`.")

@@ -1,0 +1,23 @@
+// The live tail of the calls: new rows on top while the newest page is shown.
+
+import { hear, place, rowsOf } from "./console.js";
+
+const table = document.querySelector("[data-tail]");
+const rows = document.querySelector("[data-rows]");
+const MOST = 200;
+
+if (table) {
+  let timer = 0;
+  const look = async () => {
+    timer = 0;
+    const path = table.dataset.tail.slice(place.length);
+    const newest = rows.querySelector("[data-call]")?.dataset.call ?? "";
+    const found = await rowsOf(`${path}${path.includes("?") ? "&" : "?"}after=${newest}`);
+    rows.prepend(...found.filter((row) => !rows.querySelector(`[data-call="${CSS.escape(row.dataset.call)}"]`)));
+    if (found.length) document.querySelector("[data-none]")?.remove();
+    while (rows.children.length > MOST) rows.lastElementChild.remove();
+  };
+  hear((record) => {
+    if (["decided", "opened"].includes(record.kind) && !timer) timer = setTimeout(look, 60);
+  });
+}

@@ -1,0 +1,147 @@
+"""A signed-in browser at a page: who it is, what it sent, and how it is answered.
+
+Handlers are plain functions from a Visit to a response; they run in threads, so they may wait for the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from checkrein.console import rendering
+from checkrein.console.desk import Desk
+from checkrein.console.forms import Fields, fields
+from checkrein.console.signin import Signed, cookies_of, same
+from checkrein.errors import CheckreinError, NotFoundError, PersonOnlyError, StoreError
+
+_LONGEST_QUERY = 16_384
+_FORM = "application/x-www-form-urlencoded"
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of a signed-in browser."""
+
+    desk: Desk
+    session: Signed
+    path: str
+    named: dict[str, str] = {}
+    query: Fields = Fields()
+    form: Fields = Fields()
+    # A script asks for a piece of a page; everybody else for the whole.
+    piece: bool = False
+
+    def url(self, path: str, **query: Any) -> str:
+        """An address below this browser's own place."""
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        return f"/at/{self.session.place}{path}" + (f"?{urlencode(given)}" if given else "")
+
+    def page(self, name: str, status: int = 200, **values: Any) -> Response:
+        """A whole page, or a piece of one."""
+        common = {
+            "url": self.url,
+            "csrf": self.session.csrf,
+            "here": self.path.split("/")[1] or "inbox",
+            "now": self.desk.now(),
+            "actor": self.desk.actor,
+        }
+        if not name.startswith("_"):
+            common |= {"told": self.session.hear(), "waiting": waiting_count(self.desk)}
+        return rendering.page(name, status, **common, **values)
+
+    def back(self, path: str, told: str = "", kind: str = "good", **query: Any) -> Response:
+        """To a page, with something said on it."""
+        if told:
+            self.session.tell(kind, told)
+        return RedirectResponse(self.url(path, **query), 303)
+
+
+Handler = Callable[[Visit], Response]
+
+
+def waiting_count(desk: Desk) -> int:
+    sql = "SELECT count(DISTINCT binding) FROM question WHERE state = 'asked' AND expires_at > ?"
+    return int(desk.store.query(sql, (desk.now(),))[0][0])
+
+
+def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """A handler as Starlette calls it: signed in, forms checked, errors in plain words."""
+
+    async def answer(request: Request) -> Response:
+        session = signed(request)
+        if session is None:
+            return signed_out()
+        try:
+            form = await _form(request)
+        except CheckreinError as error:
+            return failed(error)
+        if request.method == "POST" and not same(form.text("csrf"), session.csrf):
+            # INVARIANT: nothing changes without the token only our own pages hold.
+            text = "The form was not sent from this console, or is too old. Go back and reload the page."
+            return rendering.page("plain.html", 403, title="Not done", text=text)
+        return await run_in_threadpool(_answered, handler, request, session, form)
+
+    return answer
+
+
+def signed(request: Request, *, use: bool = True) -> Signed | None:
+    """The session this request belongs to."""
+    desk: Desk = request.app.state.desk
+    cookies = cookies_of("; ".join(request.headers.getlist("cookie")))
+    return desk.signin.session(cookies, request.path_params["place"], use=use)
+
+
+def signed_out() -> Response:
+    return rendering.page("signed_out.html", 401)
+
+
+async def _form(request: Request) -> Fields:
+    if request.method != "POST":
+        return Fields()
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return Fields()
+    return fields(await request.body())
+
+
+def _answered(handler: Handler, request: Request, session: Signed, form: Fields) -> Response:
+    place = f"/at/{session.place}"
+    try:
+        visit = Visit(
+            desk=request.app.state.desk,
+            session=session,
+            path=request.url.path.removeprefix(place) or "/",
+            named={name: str(value) for name, value in request.path_params.items()},
+            query=fields(request.url.query[:_LONGEST_QUERY].encode()),
+            form=form,
+            piece=request.headers.get("x-piece") == "1",
+        )
+        return handler(visit)
+    except CheckreinError as error:
+        if request.headers.get("x-piece") == "1":
+            return rendering.page("_error.html", status_of(error), message=error.message, remedy=error.remedy)
+        return failed(error, place)
+
+
+def failed(error: CheckreinError, place: str = "") -> Response:
+    """An error as a page of its own, with the way back."""
+    return rendering.page(
+        "plain.html",
+        status_of(error),
+        title="Not done",
+        text=error.message,
+        remedy=error.remedy,
+        back=f"{place}/" if place else "",
+    )
+
+
+def status_of(error: CheckreinError) -> int:
+    if isinstance(error, NotFoundError):
+        return 404
+    if isinstance(error, PersonOnlyError):
+        return 403
+    return 503 if isinstance(error, StoreError) else 400

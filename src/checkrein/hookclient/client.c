@@ -35,6 +35,7 @@
 #define NEXT_FRAME_MS 15000
 #define START_MS 6000
 #endif
+enum { PAUSE_NS = 250000000 }; /* before each new try, while a person is being asked */
 enum { PAYLOAD_MAX = 8 << 20, REPLY_MAX = 1 << 20, HEADER_MAX = 64 << 10, DOOR_MAX = 128 << 10, LINES_MAX = 512 };
 enum { GATE, PERMISSION, TELL, STATUS };            /* as in MODES */
 enum { MAGIC, SOCKET, SPOOL, PYTHON, ENVIRONMENT }; /* lines of the door file */
@@ -64,6 +65,7 @@ static char *request; /* the frame in `space`, while it is not answered */
 static char reply[REPLY_MAX];
 static size_t payload_length;
 static int truncated;
+static int person_asked; /* said so by a server: when it ends, the next one knows the question */
 static struct timespec began;
 static int64_t deadline;
 
@@ -320,13 +322,14 @@ static void become_server(void)
     _exit(127);
 }
 
-/* Of many clients that find no server one holds the lock and starts it; the others wait for the lock. */
+/* Of many clients that find no server one holds the lock and starts it; the others wait for the lock.
+ * -1 when there is still none, but a person is being asked: then it is tried again. */
 static int connect_or_start(void)
 {
     static char lock_path[8192];
     int fd, lock, status;
-    wait_at_most(START_MS, "the server did not start in time");
-    if ((fd = try_to_connect()) >= 0)
+    wait_at_most(person_asked ? INT64_MAX : START_MS, "the server did not start in time");
+    if ((fd = try_to_connect()) >= 0 || (person_asked && mode == PERMISSION))
         return fd;
     if (mode != GATE && mode != TELL)
         fail("no server is running", "");
@@ -338,8 +341,11 @@ static int connect_or_start(void)
         if (server == 0)
             become_server();
         while ((fd = try_to_connect()) < 0) {
+            int over = server < 0 || waitpid(server, &status, WNOHANG) == server;
+            if (over && person_asked)
+                break;
             /* Status 0: another server was quicker, and will be listening soon. */
-            if (server < 0 || (waitpid(server, &status, WNOHANG) == server && status))
+            if (over && (server < 0 || status))
                 fail("the server stopped while starting; it was run by ", line[PYTHON]);
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         }
@@ -368,15 +374,23 @@ static uint32_t get_number(const char *bytes)
     return ntohl(number);
 }
 
+/* The exit code; -1 when the server ended while a person was asked. */
 static int ask(int fd)
 {
     char head[4];
     size_t length = 0;
     wait_at_most(FIRST_ANSWER_MS, "the server did not answer in time");
     int alive = put(fd, request, (size_t)(payload + payload_length - request));
-    while (alive && (alive = get(fd, head, 4)) && !(length = get_number(head)))
-        wait_at_most(NEXT_FRAME_MS, late); /* a sign of life: a person is being asked */
-    if (!alive || length < 5 || length > REPLY_MAX || !get(fd, reply, length))
+    while (alive && (alive = get(fd, head, 4)) && !(length = get_number(head))) {
+        person_asked = mode == GATE || mode == PERMISSION;
+        wait_at_most(NEXT_FRAME_MS, late); /* a sign of life */
+    }
+    int sensible = length >= 5 && length <= REPLY_MAX;
+    if (alive && sensible)
+        alive = get(fd, reply, length);
+    if (!alive && person_asked)
+        return -1;
+    if (!alive || !sensible)
         fail("the server broke off", "");
     size_t out = get_number(reply + 1);
     if ((reply[0] != 0 && reply[0] != 2) || out > length - 5)
@@ -397,8 +411,13 @@ int main(int count, char **word)
     read_payload();
     read_door();
     build_request(word[4]);
-    int fd = connect_or_start();
-    if (!peer_is_me(fd))
-        fail("another user listens at ", line[SOCKET]);
-    _exit(ask(fd));
+    for (int fd, code;; nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL)) {
+        if ((fd = connect_or_start()) < 0)
+            continue;
+        if (!peer_is_me(fd))
+            fail("another user listens at ", line[SOCKET]);
+        if ((code = ask(fd)) >= 0)
+            _exit(code);
+        close(fd);
+    }
 }

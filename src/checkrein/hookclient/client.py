@@ -13,6 +13,7 @@ VERSION = "0.1.0"
 FIRST_ANSWER = 10.0
 NEXT_FRAME = 15.0
 START = 6.0
+PAUSE = 0.25
 SECONDS_MAX = 86400
 PAYLOAD_MAX, REPLY_MAX, HEADER_MAX, DOOR_MAX, LINES_MAX = 8 << 20, 1 << 20, 64 << 10, 128 << 10, 512
 MAGIC, SOCKET, SPOOL, PYTHON, ENVIRONMENT = range(5)
@@ -49,6 +50,7 @@ class Hook:
     late = ""
     deadline = 0.0
     request = b""
+    person_asked = False
     lines: list[bytes] = []  # noqa: RUF012
 
     def __init__(self) -> None:
@@ -62,10 +64,14 @@ class Hook:
         self.door = words[1]
         self.lines = read_door(self.door)
         self.request = self.build_request(words[4], payload, truncated)
-        server = self.connect_or_start()
-        if not peer_is_me(server):
-            raise CannotAskError("another user listens at ", self.lines[SOCKET])
-        return self.ask(server)
+        while True:
+            server = self.connect_or_start()
+            if server and not peer_is_me(server):
+                raise CannotAskError("another user listens at ", self.lines[SOCKET])
+            code = self.ask(server) if server else None
+            if code is not None:
+                return code
+            time.sleep(PAUSE)
 
     def time_is_up(self, _number: int, _frame: object) -> None:
         raise CannotAskError(self.late)
@@ -119,11 +125,14 @@ class Hook:
             raise CannotAskError("the hook's environment is too large")
         return header + payload
 
-    def connect_or_start(self) -> _socket.socket:
-        """Of many clients that find no server one takes the lock and starts it; the others wait."""
-        self.wait_at_most(START, "the server did not start in time")
+    def connect_or_start(self) -> _socket.socket | None:
+        """Of many clients that find no server one takes the lock and starts it; the others wait.
+
+        None when there is still none, but a person is being asked: then it is tried again.
+        """
+        self.wait_at_most(SECONDS_MAX if self.person_asked else START, "the server did not start in time")
         server = try_to_connect(self.lines[SOCKET])
-        if server:
+        if server or (self.person_asked and self.mode == "permission"):
             return server
         if self.mode not in ("gate", "tell"):
             raise CannotAskError("no server is running")
@@ -134,18 +143,24 @@ class Hook:
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:
             raise CannotAskError("nothing can be locked beside the file ", as_bytes(self.door)) from None
-        server = try_to_connect(self.lines[SOCKET]) or start(self.lines)
+        server = try_to_connect(self.lines[SOCKET]) or start(self.lines, self.person_asked)
         posix.close(lock)
         return server
 
-    def ask(self, server: _socket.socket) -> int:
+    def ask(self, server: _socket.socket) -> int | None:
+        """The exit code; None when the server ended while a person was asked."""
         self.wait_at_most(FIRST_ANSWER, "the server did not answer in time")
         try:
             server.sendall(len(self.request).to_bytes(4, "big") + self.request)
             while not (length := int.from_bytes(get(server, 4), "big")):
-                self.wait_at_most(NEXT_FRAME, self.late)  # a sign of life: a person is being asked
+                # A server said so: when it ends, the next one knows the question.
+                self.person_asked = self.mode in ("gate", "permission")
+                self.wait_at_most(NEXT_FRAME, self.late)  # a sign of life
             reply = get(server, length) if 5 <= length <= REPLY_MAX else b""
         except OSError:
+            server.close()
+            if self.person_asked:
+                return None
             reply = b""
         if not reply:
             raise CannotAskError("the server broke off")
@@ -238,7 +253,7 @@ def try_to_connect(path: bytes) -> _socket.socket | None:
         ) from None
 
 
-def start(lines: list[bytes]) -> _socket.socket:
+def start(lines: list[bytes], person_asked: bool) -> _socket.socket | None:
     pid = posix.fork()
     if pid == 0:
         become_server(lines)
@@ -247,6 +262,8 @@ def start(lines: list[bytes]) -> _socket.socket:
             ended, status = posix.waitpid(pid, posix.WNOHANG)
         except ChildProcessError:
             ended, status = 0, 0
+        if ended and person_asked:
+            return None
         # Status 0: another server was quicker, and will be listening soon.
         if ended and status:
             raise CannotAskError("the server stopped while starting; it was run by ", lines[PYTHON])

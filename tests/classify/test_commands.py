@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ground import judge
+from ground import PROJECT, judge
 
 from checkrein.call import Category
 
@@ -244,3 +244,41 @@ def test_a_version_is_asked_for_in_many_ways():
     for command in ("gopls version", "packer -help", "mytool --version", ": rm -rf /"):
         assert judge(command).category is Category.low
     assert judge("mytool version now").category is Category.medium
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ("go test ./a -run X", ("go test",)),
+        ("git commit -m x && git --no-pager add d", ("git commit", "git add")),
+        ("sed -i s/a/b/ src/x.py; echo done", ("sed", "echo")),
+        ("/usr/bin/go vet ./...", ("go vet",)),
+        ("timeout 5 pytest tests/a", ("pytest", "timeout")),
+        ('git commit -m "$(cat notes)"', ("cat", "git commit")),
+    ],
+)
+def test_what_effects_say_in_full_needs_no_more_than_a_name(line, commands):
+    assert judge(line).commands == commands
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("make -C sub x y", "make -C sub x y"),
+        ("make 'x y'", "make 'x y'"),
+        ("cd sub && make x", f"make x (in {PROJECT}/sub)"),
+        ("cd /tmp/x && make x", "make x (in /tmp/x)"),
+        ("cd /tmp/x && git commit -m x", "git commit -m x (in /tmp/x)"),
+        ("python manage.py flush --noinput", "python manage.py flush --noinput"),
+        ("curl -X DELETE localhost:1", "curl -X DELETE localhost:1"),
+        ("frobnicate --x y", "frobnicate --x y"),
+        ("make $X", "make '…'"),
+        ("git add $X", "git add '…'"),
+        ('git add a b "$X"', "git add a b '…'"),
+        ("AWS_PROFILE=live make x", "AWS_PROFILE=live"),
+        ("env A=1 make x", "A=1"),
+        ("export A=1; make x", "A=1"),
+    ],
+)
+def test_a_command_whose_effects_do_not_say_all_is_named_with_every_word_and_its_folder(line, command):
+    assert command in judge(line).commands

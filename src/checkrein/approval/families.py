@@ -6,6 +6,7 @@ scope. A call with one effect, scope or command more is outside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -15,8 +16,12 @@ from checkrein.call import Category, Effect, Risk, ToolCall, digest
 What = Literal["exact", "family", "tool"]
 # Above this a line runs code nobody can see into.
 _OPAQUE = 0.8
-# Effects that are alike wherever in their scope they happen; of all others the target counts too.
-_ALIKE = frozenset({"read", "write", "test", "git"})
+# The classifier cuts targets and lists of effects at these lengths: beyond them it did not see all.
+_LONGEST, _MOST = 200, 64
+# Stands for what a shell line leaves open.
+_HOLE = "…"
+_LABEL, _NAMED = 100, 4
+# Where one file is like another; of every other effect the target counts too.
 _PLACES = {
     "docs": "documents",
     "src": "source files",
@@ -44,13 +49,26 @@ class Offer(msgspec.Struct, frozen=True):
 def family_of(risk: Risk) -> Family | None:
     """The family of a call; None where only the exact call can be remembered."""
     # INVARIANT: what is high, or cannot be seen into, is remembered word for word only.
-    if risk.category >= Category.high or risk.complexity >= _OPAQUE or not risk.effects:
+    if risk.category >= Category.high or risk.complexity >= _OPAQUE or not _is_clear(risk):
         return None
     return Family(
         tuple(sorted({digest(command) for command in risk.commands})),
         tuple(sorted({digest(_sign(effect)) for effect in risk.effects})),
         int(risk.category),
     )
+
+
+def _is_clear(risk: Risk) -> bool:
+    """Whether the commands and effects say all there is to say."""
+    if not 0 < len(risk.effects) < _MOST or any(_HOLE in command for command in risk.commands):
+        return False
+    if any(len(_counts(effect)) >= _LONGEST for effect in risk.effects):
+        return False
+    # A tool that runs something, or a server's of which we know the name alone, does what its input says.
+    blind = any(effect.kind == "exec" for effect in risk.effects) or (
+        len(risk.effects) == 1 and risk.effects[0].kind == "mcp"
+    )
+    return bool(risk.commands) or not blind
 
 
 def covers(family: Family, risk: Risk) -> bool:
@@ -65,28 +83,49 @@ def covers(family: Family, risk: Risk) -> bool:
     )
 
 
-def offers(call: ToolCall, risk: Risk) -> list[Offer]:
+def offers(call: ToolCall, risk: Risk, masked: Callable[[str], str] = str) -> list[Offer]:
     """What a person may choose from, narrowest first."""
     found = [Offer("exact", "exactly this call")]
     if family_of(risk) is not None:
-        found.append(Offer("family", label_of(call, risk)))
+        found.append(Offer("family", label_of(call, risk, masked)))
     # A shell or a file tool as a whole would be everything; a tool of a server is one thing it does.
     if call.server is not None and risk.category < Category.high:
         found.append(Offer("tool", f"every call of `{call.name}` in this project"))
     return found
 
 
-def label_of(call: ToolCall, risk: Risk) -> str:
-    """`go test` in this project; Edit on source files in this project."""
-    where = "in this project"
+def label_of(call: ToolCall, risk: Risk, masked: Callable[[str], str] = str) -> str:
+    """`go test` in this project; Edit on source files in this project. Masked before it is cut."""
     if risk.commands:
-        named = ", ".join(f"`{command}`" for command in risk.commands[:4])
-        more = f" and {len(risk.commands) - 4} more" if len(risk.commands) > 4 else ""
-        return f"{named}{more} {where}, with no other effect than now"
-    places = sorted({_PLACES.get(effect.scope, effect.scope) for effect in risk.effects if effect.scope})
-    return f"{call.name} on {', '.join(places)} {where}" if places else f"{call.name} {where}"
+        named = [f"`{_short(masked(command))}`" for command in risk.commands]
+        written = _places(risk, ("write", "download"))
+        writes = f", writing {_listed(written)}" if written else ""
+        return f"{_listed(named)} in this project{writes}, with no other effect than now"
+    on = _places(risk, ("read", "write")) or [_short(masked(effect.target)) for effect in risk.effects]
+    return f"{call.name} on {_listed(list(dict.fromkeys(on)))} in this project"
+
+
+def _places(risk: Risk, kinds: tuple[str, ...]) -> list[str]:
+    return sorted({_PLACES[e.scope] for e in risk.effects if e.kind in kinds and e.scope in _PLACES})
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LABEL else f"{line[:_LABEL]} ..."
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _counts(effect: Effect) -> str:
+    """What of an effect's target makes it another effect."""
+    if effect.kind == "read" or (effect.kind == "write" and effect.scope in _PLACES):
+        return ""
+    # `git add src/a.py` is like `git add src/b.py`, whatever comes before the subcommand.
+    return " ".join(effect.target.split()[:2]) if effect.kind == "git" else effect.target
 
 
 def _sign(effect: Effect) -> str:
-    target = "" if effect.kind in _ALIKE else effect.target
-    return f"{effect.kind} {effect.scope} {target}".strip()
+    return f"{effect.kind} {effect.scope} {_counts(effect)}".strip()

@@ -35,7 +35,7 @@ SAYS = {
     "secret": "shows secrets",
 }
 
-_FOREIGN = frozenset("tmp home outside system unknown secret null device everything".split())
+FOREIGN = frozenset("tmp home outside system unknown secret null device everything".split())
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 _PARTS = re.compile(r"[:=;,]")
 _STORES = re.compile(r"^(?:file|s3|gs|az|abfss?|wasbs?|hdfs|dbfs|oss|cos)://", re.IGNORECASE)
@@ -47,7 +47,7 @@ SCRIPTS: dict[str, Script] = {}
 
 def outside(shell: Shell, word: Word) -> bool:
     """Whether a path is one the project does not control."""
-    return shell.places.place(word, shell.cwd).scope in _FOREIGN
+    return shell.places.place(word, shell.cwd).scope in FOREIGN
 
 
 def away(shell: Shell, word: Word) -> bool:

@@ -6,16 +6,19 @@ Called by the shell walk for every command. Commands with a language of their ow
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 
-from checkrein.call import Category
+from checkrein.call import Category, Effect
 from checkrein.classify.arguments import (
+    FOREIGN,
     SAYS,
     delicate,
     outside,
     shell_text,
     value,
 )
+from checkrein.classify.findings import Finding
 from checkrein.classify.flags import options, quiet, unlisted
 from checkrein.classify.options import Parsed, assign, parse
 from checkrein.classify.shell import Shell
@@ -48,6 +51,8 @@ _LOADERS = frozenset(
 )
 """Commands that run the files of the directory they stand in even when they only show something."""
 _ASKS = (("--help", "--version"), ("--help", "--version", "-help", "-version"))
+_PLACES = frozenset("src docs tests tmp project null".split())
+"""Where one file written is like another."""
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
 
 
@@ -61,8 +66,14 @@ def handler(name: str) -> Callable[[Handler], Handler]:
 
 def run(shell: Shell, words: list[Word], stdin: Word | None) -> Word:
     """Judge a command; what it prints."""
+    before, part, cwd = len(shell.part.findings), shell.part, shell.cwd
+    output = _run(shell, words, stdin)
+    shell.commands[headed(shell, words, part.findings[before:], cwd)] = None
+    return output
+
+
+def _run(shell: Shell, words: list[Word], stdin: Word | None) -> Word:
     first, rest = words[0], words[1:]
-    shell.commands[headed(first, rest)] = None
     if first.kind != LITERAL or HOLE in first.text:
         return _computed(shell, first, rest)
     name = first.text
@@ -77,12 +88,43 @@ def run(shell: Shell, words: list[Word], stdin: Word | None) -> Word:
     return known(shell, name, rest, stdin)
 
 
-def headed(first: Word, rest: list[Word]) -> str:
-    """A command as people name it: `go test`, `git commit`, `make release`."""
-    operand = next((word for word in rest if not word.text.startswith("-")), None)
-    known = operand is not None and operand.kind == LITERAL and HOLE not in operand.text
-    name = first.text.rpartition("/")[2] if _BINARIES.match(first.text) else first.shown
-    return f"{name} {operand.text[:80]}" if known and operand is not None else name
+def headed(shell: Shell, words: list[Word], found: list[Finding], cwd: str | None) -> str:
+    """A command as people name it: `sed`, `git commit`; with every word where its effects do not say all."""
+    match = _BINARIES.match(words[0].text)
+    name, rest = match.group(1) if match else words[0].text, words[1:]
+    kinds = {finding.effect.kind for finding in found}
+    # INVARIANT: a command whose effects do not say all is named with every word and its folder
+    told = all(_says_all(finding.effect) for finding in found) and not (kinds - {"read"} and _open(rest))
+    spelled = [name, *(_subcommand_of(shell, name, rest) if told else [word.text for word in rest])]
+    line = " ".join(shlex.quote(text) for text in spelled).replace(HOLE, "…")
+    if not kinds - {"read"}:
+        return line
+    place = shell.places.place(Word("."), cwd)
+    at_home = place.scope not in FOREIGN if told else place.path == shell.places.project
+    return line if at_home else f"{line} (in {place.path})"
+
+
+def _open(rest: list[Word]) -> bool:
+    """Whether a word nobody knows may be an option or several words; not so the value of an option."""
+    before = [Word(""), *rest]
+    return any(
+        HOLE in word.text and (not word.quoted or not last.text.startswith("-"))
+        for last, word in zip(before, rest, strict=False)
+    )
+
+
+def _says_all(effect: Effect) -> bool:
+    """Whether an effect tells what a command did, whatever its other words are."""
+    return effect.kind in ("read", "test", "git") or (effect.kind == "write" and effect.scope in _PLACES)
+
+
+def _subcommand_of(shell: Shell, name: str, rest: list[Word]) -> list[str]:
+    """The subcommand, behind the options that come before it."""
+    spec = shell.tables.spec(name)
+    if spec is not None and not (shell.tables.has_subcommands(name) or any(spec.verbs)):
+        return []
+    operands = rest if spec is None else parse(spec, rest, stop=True).operands
+    return [operands[0].text] if operands else []
 
 
 def _computed(shell: Shell, first: Word, rest: list[Word]) -> Word:

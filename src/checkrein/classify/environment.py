@@ -17,6 +17,7 @@ class Finder(Protocol):
     """Whoever collects what is found."""
 
     def find(self, kind: str, scope: str, target: str, why: str) -> None: ...
+    def given(self, name: str, value: Word) -> None: ...
 
 
 @cache
@@ -42,6 +43,8 @@ _SWITCHABLE = ("PAGER", "EDITOR", "VISUAL")
 def judge(finder: Finder, name: str, value: Word, *, exported: bool) -> None:
     """Report an assignment that redirects what other programs do."""
     rules = _rules()
+    if exported:
+        finder.given(name, value)
     if rules["harmless"].match(name):
         return
     if rules["hijack"].match(name):

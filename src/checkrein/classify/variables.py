@@ -32,6 +32,7 @@ class Variables:
     if TYPE_CHECKING:
         variables: dict[str, Word]
         exported: set[str]
+        commands: dict[str, None]
         functions: dict[str, Node | None]
         positional: list[Word] | None
         locals: dict[str, Word | None] | None
@@ -67,6 +68,10 @@ class Variables:
         """A variable gets a value, by whatever builtin: `read PATH` is an assignment too."""
         self._judge(name, value, exported=name in self.exported)
         self.variables[name] = value
+
+    def given(self, name: str, value: Word) -> None:
+        """What a command finds in its environment belongs to what it is: `AWS_PROFILE=live make deploy`."""
+        self.commands[f"{name}={value.text}".replace(HOLE, "…")] = None
 
     def _judge(self, name: str, value: Word, *, exported: bool) -> None:
         environment.judge(self, name, value, exported=exported)

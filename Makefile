@@ -63,6 +63,8 @@ soak: $(READY)
 
 picture: $(READY)
 	@$(BIN)/python docs/capture.py
+	@$(BIN)/python docs/capture_hooks.py
+	@$(BIN)/python docs/capture_console.py
 
 e2e: $(READY)
 	@$(BIN)/python -m pytest -m e2e --timeout 900

@@ -39,8 +39,8 @@ def trust(codex):
         env = house.environment | codex.environment(model.url)
         with Terminal([codex.program, *codex.provider(model.url)], env=env, cwd=house.project) as screen:
             screen.shows(REVIEW, "2. Trust all and continue")
-            screen.type("2")
-            screen.shows("› 2. Trust all")
+            # What is typed before it listens is lost.
+            until(lambda: screen.type("2") or "› 2. Trust all" in screen.text, every=0.3)
             screen.type("\r")
             screen.no_longer_shows(REVIEW)
             until(lambda: "trusted_hash" in (codex.home / "config.toml").read_text())

@@ -127,17 +127,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="checkrein-pictures-") as name:
         for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
             os.environ[variable] = f"{name}/{variable.lower()}"
+        from checkrein import authority
         from checkrein.agents import Agents
         from checkrein.console.serving import Console
         from checkrein.pipeline import Pipeline
         from checkrein.settings.sources import state_dir
         from checkrein.store.sqlite import SqliteStore
 
-        project = Path(name) / "shop"
-        (project / ".git").mkdir(parents=True)
+        project = "/home/ada/shop"
+        authority.user_name = lambda _uid: "ada"
         pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())
         agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
-        questions = populate(pipeline, agents, str(project))
+        questions = populate(pipeline, agents, project)
         console = Console(pipeline, agents)
         console.start(0)
         ended = threading.Event()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-WIDTH, HEIGHT, PADDING = 720, 220, 34
+WIDTH, HEIGHT, PADDING = 720, 170, 30
 
 
 class Point(msgspec.Struct, frozen=True):

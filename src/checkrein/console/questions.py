@@ -30,6 +30,7 @@ _BLANK: dict[str, Any] = {
     "stage": "",
     "agent": "",
     "danger": [],
+    "summary": "An agent asks.",
 }
 
 
@@ -64,7 +65,7 @@ def card(desk: Desk, each: Open) -> dict[str, Any]:
         "server": about["server"] or server,
         "danger": danger,
         "level": shown.level(danger, about["risk"]),
-        "summary": about.get("summary") or f"{tool}: {shown.one_line(about['input'], 90)}",
+        "summary": shown.within(about["summary"], about["project"]),
         "blocks": shown.blocks(tool, about["input"]),
         "trust": trust_now(desk, about["project"], about["domains"]),
         "offers": offered(desk, about["id"]),
@@ -125,7 +126,7 @@ def _shown_entry(each: Entry) -> dict[str, Any]:
     return {
         "id": each.id,
         "tool": each.tool_name,
-        "about": shown.one_line(each.tool_input),
+        "about": shown.one_line(each.tool_input, each.project),
         "actor": each.actor,
         "channel": each.channel,
         "message": each.message,

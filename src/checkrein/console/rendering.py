@@ -45,6 +45,7 @@ def _environment() -> Environment:
         "left": shown.left,
         "one_line": shown.one_line,
         "pretty": shown.pretty,
+        "quoted": shown.quoted,
     }
     # Nothing may be declared harmless.
     del made.filters["safe"]

@@ -147,14 +147,27 @@ def level(danger: list[str], risk: str) -> str:
     return "amber" if danger or risk == "high" else "calm"
 
 
-def one_line(value: Any, longest: int = 120) -> str:
+def quoted(text: str) -> list[Span]:
+    """A sentence of ours with what it quotes between backticks told apart."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return [("", text)]
+    return [("code" if at % 2 else "", piece) for at, piece in enumerate(pieces) if piece]
+
+
+def within(text: str, project: str) -> str:
+    """The text with files of the project named as from inside it."""
+    return text.replace(f"{project.rstrip('/')}/", "") if project.strip("/") else text
+
+
+def one_line(value: Any, project: str = "", longest: int = 120) -> str:
     """What a call was about: its command, its file, else its arguments."""
     found = value
     if isinstance(value, dict):
         keys = (*_COMMAND_KEYS, "file_path", "path", "url", "query", "pattern", "prompt")
         found = next((value[key] for key in keys if isinstance(value.get(key), str)), value)
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
-    text = " ".join(text.split())
+    text = within(" ".join(text.split()), project)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

@@ -84,6 +84,7 @@ function settle(card, node) {
   waiting = Math.max(0, waiting - 1);
   if (was) { arrivedAt = performance.now(); if (next) focus(next); else node.focus(); }
   tally();
+  picked();
   // It stays where it was for a moment, then goes to the others that are settled.
   setTimeout(() => { settledList.prepend(node); document.querySelector("[data-no-settled]").hidden = true; tally(); }, 4000);
   fill();
@@ -151,16 +152,26 @@ document.addEventListener("keydown", (event) => {
     j: () => step(1), k: () => step(-1), "?": () => keys.showModal(),
     a: () => card && press(card, "a"), d: () => card && press(card, "d"),
     m: () => card && unfold(card, "message"), e: () => card && unfold(card, "edit"), r: () => card && unfold(card, "remember"),
-    x: () => { const box = card?.querySelector(".pick input"); if (box) box.checked = !box.checked; },
+    x: () => { const box = card?.querySelector(".pick input"); if (box) { box.checked = !box.checked; picked(); } },
   }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
+
+function picked() {
+  // Answers for many show themselves once there are many to answer.
+  const number = list.querySelectorAll(".pick input:checked").length;
+  several.querySelector("[data-bulk]").hidden = number === 0;
+  several.querySelector("[data-picked]").textContent = number === 0 ? "Choose some to answer them at once" : `${number} chosen:`;
+}
+list.addEventListener("change", picked);
+picked();
 
 const help = document.querySelector("[data-help]");
 help.hidden = false;
 help.addEventListener("click", () => keys.showModal());
 document.querySelector("[data-all]").addEventListener("change", (event) => {
   for (const box of list.querySelectorAll(".pick input")) box.checked = event.target.checked;
+  picked();
 });
 
 hear((record) => {

@@ -31,7 +31,7 @@ def show(visit: Visit) -> Response:
     project = visit.query.text("project") or _default(visit, projects)
     settings = visit.desk.pipeline.policies.of(project).settings
     found = overview.trust(store, settings, project, visit.desk.now())
-    domain = visit.query.text("domain") or _busiest(found["domains"])
+    domain = visit.query.text("domain") or _newest(found["domains"])
     moves = history(store, project, domain) if domain else []
     return visit.page(
         "trust.html",
@@ -52,8 +52,9 @@ def _default(visit: Visit, projects: list[str]) -> str:
     return str(rows[0][0]) if rows and rows[0][0] else next(iter(projects), "")
 
 
-def _busiest(domains: dict[str, Any]) -> str:
-    used = sorted(domains, key=lambda name: (-domains[name]["total_operations"], name))
+def _newest(domains: dict[str, Any]) -> str:
+    """The domain that moved last."""
+    used = sorted(domains, key=lambda name: (-(domains[name]["last_operated_at"] or 0), name))
     return used[0] if used else ""
 
 
@@ -77,7 +78,7 @@ def history(reader: Reader, project: str, domain: str) -> list[dict[str, Any]]:
                 "evidence": data["evidence"],
                 "entry": each.id,
                 "tool": each.tool_name,
-                "about": shown.one_line(each.tool_input, 80),
+                "about": shown.one_line(each.tool_input, project, 80),
             }
         )
     for earlier, later in pairwise(moves):

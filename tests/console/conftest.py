@@ -1,0 +1,158 @@
+"""A console over a real store and a real socket, and somebody who visits it as a browser does."""
+
+import http.client
+import re
+import threading
+import time
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from checkrein.agents import Agents
+from checkrein.authority.phase import switch
+from checkrein.call import tool_call
+from checkrein.console.serving import Console
+from checkrein.store.agents import Session, put_session
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers = response.status, response.headers
+        self.body = response.read()
+        self.text = self.body.decode()
+
+
+class Visitor:
+    """Signs in through a link, keeps its cookie and its place, and sends forms with their token."""
+
+    def __init__(self, console):
+        self.console, self.cookie, self.place, self.csrf = console, "", "", ""
+
+    def request(self, method, path, body=None, headers=None):
+        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=10)
+        sent = {"Cookie": self.cookie} if self.cookie else {}
+        try:
+            line.request(method, path, body, sent | (headers or {}))
+            return Answer(line.getresponse())
+        finally:
+            line.close()
+
+    def sign_in(self, link=None):
+        answer = self.request("GET", urlsplit(link or self.console.link()).path)
+        assert answer.status == 200, answer.text
+        self.cookie = answer.headers["set-cookie"].partition(";")[0]
+        self.place = re.search(r"url=(/at/[\w-]+)/", answer.text)[1]
+        self.csrf = re.search(r'data-csrf="([^"]+)"', self.get("/").text)[1]
+        return self
+
+    def get(self, path="/", **headers):
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.request("GET", self.place + path, headers=named)
+
+    def post(self, path, fields=None, **headers):
+        body = urlencode({"csrf": self.csrf} | (fields or {}), doseq=True)
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.request("POST", self.place + path, body, kind | named)
+
+    def piece(self, path, fields=None):
+        """As a script asks: for a part of a page."""
+        return self.get(path, x_piece="1") if fields is None else self.post(path, fields, x_piece="1")
+
+
+@pytest.fixture
+def agents(pipeline):
+    return Agents(pipeline.store, pipeline.ledger, pipeline.clock)
+
+
+@pytest.fixture
+def console(pipeline, agents):
+    made = Console(pipeline, agents)
+    made.start(0)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def stranger(console):
+    return Visitor(console)
+
+
+@pytest.fixture
+def visitor(console):
+    return Visitor(console).sign_in()
+
+
+@pytest.fixture
+def call(project):
+    def make(command="make x", *, tool="Bash", session="s1", arguments=None, **more):
+        given = {"command": command} if arguments is None else arguments
+        raw = {"tool": tool, "arguments": given, "project": project, "cwd": project, "session": session}
+        return tool_call({**raw, "agent": "claude-code", "user": "ada", "door": "hooks", **more})
+
+    return make
+
+
+@pytest.fixture
+def work(pipeline, call, project):
+    """Calls that ran, in a session somebody knows."""
+    switch(pipeline, "building", "ada", "terminal", project=project)
+    met = Session(agent="claude-code", id="s1", project=project, started_at=pipeline.clock())
+    pipeline.store.write(lambda tx: put_session(tx, met))
+
+    def run(count=1, **given):
+        found = []
+        for _ in range(count):
+            decided = pipeline.decide(call(**given))
+            if decided.verdict.word == "allow":
+                pipeline.finish(decided.entry, "success", output="fine", evidence="exit status")
+            found.append(decided.entry)
+        return found
+
+    return run
+
+
+class Waiter(threading.Thread):
+    """Waits for an answer as a hook does."""
+
+    def __init__(self, pipeline, entry, call):
+        super().__init__(daemon=True)
+        self.pipeline, self.entry, self.call = pipeline, entry, call
+        self.ended = threading.Event()
+        self.settled = None
+        self.edited = None
+        self.start()
+        deadline = time.monotonic() + 5
+        while not pipeline.broker.is_awaited(entry):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def run(self):
+        with self.pipeline.broker.awaiting(self.entry, self.call):
+            while self.settled is None and not self.ended.is_set():
+                self.settled = self.pipeline.broker.wait(self.entry, 0.2)
+            self.edited = self.pipeline.broker.edited(self.entry)
+
+    def answer(self, seconds=5.0):
+        self.join(seconds)
+        assert self.settled is not None, "nobody answered"
+        return self.settled
+
+
+@pytest.fixture
+def ask(pipeline, call):
+    """Somebody asks about a call and waits for the answer."""
+    switch(pipeline, "building", "ada", "terminal")
+    waiters = []
+
+    def make(command="make x", **given):
+        wanted = call(command, **given)
+        decided = pipeline.decide(wanted, asking=True, hold="A person looks at this first.")
+        assert decided.verdict.word == "ask", decided.verdict
+        waiters.append(Waiter(pipeline, decided.entry, wanted))
+        return waiters[-1]
+
+    yield make
+    for each in waiters:
+        each.ended.set()
+        each.join(5)

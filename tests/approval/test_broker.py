@@ -173,3 +173,14 @@ def test_nobody_sees_an_answer_without_the_arguments_approved_with_it(broker, as
     for thread in threads:
         thread.join(5)
     assert seen == [("approved", {"command": "make y"})]
+
+
+def test_somebody_elsewhere_may_be_reachable(broker):
+    answers = [True, False]
+    broker.reach(answers.pop)
+    assert not broker.reachable
+    assert broker.reachable
+    with broker.attending():
+        assert broker.reachable
+    broker.reach(None)
+    assert not broker.reachable

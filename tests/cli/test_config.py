@@ -76,3 +76,14 @@ def test_an_oath_harness_settings_file_is_imported(run, tmp_path):
     assert "initial_score" in run("config", "init", "--force", "--from", str(source), code=3)
     assert run.json("config", "show", "--json")["trust"]["hibernation_days"] == 7
     assert "No such file" in run("config", "init", "--force", "--from", "/nowhere", code=2)
+
+
+def test_secrets_are_not_shown(run, user_settings):
+    user_settings('[notify]\nurls = ["slack://s3cret/a"]\nwebhook_urls = ["https://example.com/s3cret"]')
+    text = run("config", "show")
+    assert 'urls = ["slack://[masked]"]    # changed' in text
+    assert 'webhook_urls = ["https://example.com/[masked]"]' in text
+    assert "s3cret" not in text
+    found = run.json("config", "show", "--json")
+    assert found["notify"]["urls"] == ["slack://[masked]"]
+    assert "s3cret" not in str(found)

@@ -184,3 +184,33 @@ def test_profiles_that_meet_again_and_again_are_checked_in_linear_time():
     raw = {f"p{n}": {"extends": [f"p{n + 1}", f"p{n + 1}", f"p{n + 2}"]} for n in range(3000)}
     raw |= {"p3000": {}, "p3001": {}}
     assert len(apply(Settings(), {"profiles": raw}).profiles) == 3002
+
+
+SECRET = "xoxb-very-secret"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"notify": {"urls": f"slack://{SECRET}"}},
+        {"notify": {"urls": [1, f"slack://{SECRET}"]}},
+        {"notify": {"urls": ["", f"slack://{SECRET}"]}},
+        {"notify": {"urls": [SECRET]}},
+        {"notify": {"url": [f"slack://{SECRET}"]}},
+        {"notify": f"slack://{SECRET}"},
+        {"notfy": {"urls": [f"slack://{SECRET}"]}},
+        {"notify": {"webhook_urls": [f"http://example.com/{SECRET}"]}},
+        {"notify": {"webhook_urls": [f"https://a:{SECRET}@example.com"]}},
+    ],
+)
+def test_a_wrong_address_is_refused_without_being_shown(raw):
+    with pytest.raises(ConfigError) as caught:
+        apply(Settings(), raw)
+    assert SECRET not in str(caught.value)
+    assert SECRET not in repr(caught.value.value)
+
+
+def test_events_are_chosen_from_those_there_are():
+    assert apply(Settings(), {"notify": {"events": ["blocked"]}}).notify.events == ("blocked",)
+    with pytest.raises(ConfigError, match='"asked" or "expiring" or "blocked"'):
+        apply(Settings(), {"notify": {"events": ["everything"]}})

@@ -151,3 +151,15 @@ def test_folders_follow_the_environment_but_never_a_relative_one(home, monkeypat
     monkeypatch.setenv("XDG_CONFIG_HOME", "")
     assert state_dir() == home / ".local" / "state" / "checkrein"
     assert config_dir() == home / ".config" / "checkrein"
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_project_never_says_where_a_person_is_told(project, user_settings, is_accepted):
+    user_settings('[notify]\nurls = ["json://127.0.0.1:1"]')
+    path = Path(project) / "checkrein.toml"
+    path.write_text('[notify]\nurls = ["json://evil.example"]\nevents = []\n[trust]\ninitial_score = 0.1')
+    found = load(project, accepted=lambda _path, _sha: is_accepted)
+    assert found.settings.notify.urls == ("json://127.0.0.1:1",)
+    assert found.settings.notify.events == ("asked", "expiring")
+    assert found.settings.trust.initial_score == 0.1
+    assert found.notices == (f"{path}: [notify] ignored; only your own file sets it",)

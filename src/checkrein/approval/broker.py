@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ class Broker:
         self._edits: dict[str, dict[str, Any]] = {}
         self._waiters: dict[str, int] = {}
         self._present = 0
+        self._reaches: Callable[[], bool] | None = None
 
     def keep(self, entry: str, call: ToolCall) -> None:
         """Remember the call a question is about, for as long as somebody may answer it."""
@@ -98,9 +99,13 @@ class Broker:
             with self._changed:
                 self._present -= 1
 
+    def reach(self, reaches: Callable[[], bool] | None) -> None:
+        """Have somebody say whether a person who is elsewhere would hear of a question."""
+        self._reaches = reaches
+
     @property
     def reachable(self) -> bool:
-        return self._present > 0
+        return self._present > 0 or (self._reaches is not None and self._reaches())
 
     @contextlib.contextmanager
     def awaiting(self, entry: str, call: ToolCall) -> Iterator[None]:

@@ -20,7 +20,10 @@ from checkrein.pipeline import Pipeline
 
 Params = dict[str, Any]
 _NOUNS = tuple(
-    "console grant installation ledger passphrase phase policy question release rule server trust".split()
+    (
+        "console grant installation ledger notify passphrase phase policy question release rule server"
+        " shadow trust"
+    ).split()
 )
 
 

@@ -30,6 +30,7 @@ GROUPS = {
         "open": ("console", "Open the web console, signed in."),
         "phase": ("phase", "Show or set what agents are here to do: plan, build or audit."),
         "watch": ("watch", "See verdicts, answers and outcomes as they happen."),
+        "notify": ("notify", "Try whether you can be told of questions where you are."),
     },
     "The policy": {
         "explain": ("explain", "Say what the verdict on a call would be, and why."),

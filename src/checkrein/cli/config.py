@@ -12,6 +12,7 @@ from checkrein.cli.terminal import say, say_json
 from checkrein.errors import ConfigError, InputError
 from checkrein.policies import Policies
 from checkrein.settings import SECTIONS, Settings, keys_of
+from checkrein.settings.addresses import shown
 from checkrein.settings.legacy import from_settings_json
 from checkrein.settings.sources import PROJECT_FILE, state_dir, user_file
 
@@ -32,13 +33,13 @@ def show(overrides: tuple[str, ...], project: str | None, as_json: bool) -> None
     if loaded.error:
         raise loaded.error
     if as_json:
-        say_json(msgspec.to_builtins(loaded.settings))
+        say_json(msgspec.to_builtins(shown(loaded.settings)))
         return
-    default = Settings()
+    default, masked = Settings(), shown(loaded.settings)
     for section, struct in SECTIONS.items():
         say(f"[{section}]")
         for name in keys_of(struct):
-            value = getattr(getattr(loaded.settings, section), name)
+            value = getattr(getattr(masked, section), name)
             mark = "" if value == getattr(getattr(default, section), name) else "    # changed"
             say(f"{name} = {_toml(value)}{mark}")
         say()

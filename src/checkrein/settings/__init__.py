@@ -20,6 +20,9 @@ class Key(msgspec.Struct, frozen=True):
     at_most: float | None = None
     below: float | None = None
     tighter: Literal["lower", "higher", ""] = ""
+    choices: tuple[str, ...] = ()
+    # INVARIANT: the value of a secret is never shown, not in an error either.
+    secret: bool = False
 
 
 class Trust(msgspec.Struct, frozen=True):
@@ -149,6 +152,27 @@ class Server(msgspec.Struct, frozen=True):
     ] = 0
 
 
+class Notify(msgspec.Struct, frozen=True):
+    urls: Annotated[
+        tuple[str, ...],
+        Key(
+            "Where you are told of questions: Apprise URLs, shown masked. Needs `checkrein[notify]`.",
+            secret=True,
+        ),
+    ] = ()
+    webhook_urls: Annotated[
+        tuple[str, ...],
+        Key("Addresses that get each notice as signed JSON: https, or http on this machine.", secret=True),
+    ] = ()
+    events: Annotated[
+        tuple[str, ...],
+        Key(
+            "What you are told of: asked, expiring (a minute before), blocked (critical calls).",
+            choices=("asked", "expiring", "blocked"),
+        ),
+    ] = ("asked", "expiring")
+
+
 class Phase(msgspec.Struct, frozen=True):
     allowed: Annotated[tuple[str, ...], Key("Domains this phase is for.")] = ()
     denied: Annotated[tuple[str, ...], Key("Domains this phase blocks.")] = ()
@@ -240,6 +264,7 @@ class Settings(msgspec.Struct, frozen=True):
     network: Network = Network()
     server: Server = Server()
     console: Console = Console()
+    notify: Notify = Notify()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
     profiles: dict[str, ProfileSettings] = {}
@@ -259,7 +284,10 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "network": Network,
     "server": Server,
     "console": Console,
+    "notify": Notify,
 }
+# No project has a say in these, accepted or not: they say where a person is and how to get there.
+USER_ONLY = ("notify",)
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 
 

@@ -25,6 +25,7 @@ from checkrein.settings import (
     Settings,
     keys_of,
 )
+from checkrein.settings.addresses import fault_in_service, fault_in_webhook, masked
 
 PROFILE_NAME = re.compile(r"[A-Za-z0-9_]{1,32}")
 # The spelling of the gateway's first configuration files, still read.
@@ -70,16 +71,21 @@ def _section(base: Settings, name: str, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(rule, dict) for rule in value):
             raise ConfigError("rules", None, "must be a list of tables.", "Write each rule as [[rules]].")
         return base.rules + tuple(value)
-    raise _unknown(name, value, [*SECTIONS, "phases", "doors", "profiles", "rules", "commands"])
+    # A table is not shown: under a mistyped name it may hold secrets.
+    shown = None if isinstance(value, dict) else value
+    raise _unknown(name, shown, [*SECTIONS, "phases", "doors", "profiles", "rules", "commands"])
 
 
 def _struct(base: msgspec.Struct, path: str, value: Any) -> Any:
     """A section with the given keys replaced, each checked against its type and bounds."""
     keys = keys_of(type(base))
     changes = {}
-    for name, item in _mapping(path, value).items():
+    secret = any(key.secret for _, key in keys.values())
+    for name, item in _mapping(path, value, secret=secret).items():
         if name not in keys:
-            raise _unknown(f"{path}.{name}", item, [f"{path}.{known}" for known in keys])
+            # A mistyped name may stand before a secret.
+            shown = None if secret else item
+            raise _unknown(f"{path}.{name}", shown, [f"{path}.{known}" for known in keys])
         kind, key = keys[name]
         changes[name] = _leaf(f"{path}.{name}", item, kind, key)
     return msgspec.structs.replace(base, **changes)
@@ -97,7 +103,7 @@ def _leaf(path: str, value: Any, kind: Any, key: Key) -> Any:
     if kind is float and type(value) in (int, float) and value == value:
         return float(_bounded(path, value, key))
     if kind not in (int, float, str):
-        return _texts(path, value)
+        return _texts(path, value, key)
     wanted = {int: "a whole number", float: "a number", str: "text"}[kind]
     raise ConfigError(path, value, f"must be {wanted}.", "Correct the value, without quotes for a number.")
 
@@ -123,13 +129,17 @@ def _bounded(path: str, value: float, key: Key) -> float:
     return value
 
 
-def _texts(path: str, value: Any) -> tuple[str, ...]:
+def _texts(path: str, value: Any, key: Key) -> tuple[str, ...]:
     if isinstance(value, str) and path.endswith(".extends"):
         return (value,)
+    shown = None if key.secret else value
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(path, value, "must be a list of texts.", 'Write it like ["one", "two"].')
+        raise ConfigError(path, shown, "must be a list of texts.", 'Write it like ["one", "two"].')
     if "" in value:
-        raise ConfigError(path, value, "holds an empty text, which can match nothing.", "Remove it.")
+        raise ConfigError(path, shown, "holds an empty text, which can match nothing.", "Remove it.")
+    for item in value if key.choices else ():
+        if item not in key.choices:
+            raise ConfigError(path, item, "is not one of the choices.", f"Use {_either(key.choices)}.")
     return tuple(value)
 
 
@@ -260,6 +270,10 @@ def _consistent(settings: Settings) -> None:
             if parent not in settings.profiles:
                 raise _unknown(f"profiles.{name}.extends", parent, settings.profiles, typed=parent)
     _no_cycle(settings.profiles)
+    for key, find in (("urls", fault_in_service), ("webhook_urls", fault_in_webhook)):
+        for url in getattr(settings.notify, key):
+            if why := find(url):
+                raise ConfigError(f"notify.{key}", None, f"{masked(url)} {why}.", "Correct or remove it.")
     for name, door in settings.doors.items():
         if door.profile and door.profile not in settings.profiles:
             raise _unknown(f"doors.{name}.profile", door.profile, settings.profiles, typed=door.profile)
@@ -286,9 +300,11 @@ def _named(path: str, value: Any, known: Iterable[str]) -> Mapping[str, Any]:
     return table
 
 
-def _mapping(path: str, value: Any) -> Mapping[str, Any]:
+def _mapping(path: str, value: Any, *, secret: bool = False) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError(path, value, "must be a table.", f"Write [{path}] and put its keys below.")
+        raise ConfigError(
+            path, None if secret else value, "must be a table.", f"Write [{path}] and put its keys below."
+        )
     return value
 
 

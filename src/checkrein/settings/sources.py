@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from checkrein.errors import CheckreinError, ConfigError, InputError
-from checkrein.settings import Settings
+from checkrein.settings import USER_ONLY, Settings
 from checkrein.settings.check import apply
 from checkrein.settings.tighten import tighten
 
@@ -82,10 +82,18 @@ def _with_project(settings: Settings, path: Path | None, accepted: Accepted) -> 
     if path is None or content is None:
         return Loaded(settings)
     wanted = apply(settings, parse(content, str(path)), str(path))
+    own = {name: getattr(settings, name) for name in USER_ONLY}
+    notices = tuple(
+        f"{path}: [{name}] ignored; only your own file sets it"
+        for name, mine in own.items()
+        if getattr(wanted, name) != mine
+    )
+    # INVARIANT: a project never says where a person is told of its questions.
+    wanted = msgspec.structs.replace(wanted, **own)
     if accepted(str(path), content_hash(content)):
-        return Loaded(wanted)
+        return Loaded(wanted, notices=notices)
     tightened = tighten(settings, wanted)
-    notices = tuple(f"{path}: {notice} until `checkrein policy accept`" for notice in tightened.notices)
+    notices += tuple(f"{path}: {notice} until `checkrein policy accept`" for notice in tightened.notices)
     return Loaded(tightened.settings, tightened.rules, tightened.commands, notices)
 
 

@@ -2,6 +2,7 @@ import json
 import os
 import sqlite3
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from checkrein import runtime
 from checkrein.cli import checks
 from checkrein.settings.sources import state_dir
+from checkrein.store.agents import Session, put_session
 from checkrein.store.sqlite import FILE
 
 
@@ -165,3 +167,18 @@ def test_a_check_that_cannot_be_made_is_a_finding_too(server, project, monkeypat
     found = by_name(checks.findings(project, None))
     assert (found["judged calls"].ok, found["judged calls"].remedy) == (False, "Find it.")
     assert found["record"].ok
+
+
+def test_agents_nobody_can_tell_are_named(pipeline, monkeypatch):
+    assert "known by its process" in only(checks.strangers()).text
+    for number, started in enumerate(("", "123")):
+        met = Session(
+            agent="codex",
+            id=f"s{number}",
+            project="",
+            started_at=time.time(),
+            process=7 if started else 0,
+            process_started=started,
+        )
+        pipeline.store.write(lambda tx, met=met: put_session(tx, met))
+    assert "1 session(s) of codex" in only(checks.strangers()).text

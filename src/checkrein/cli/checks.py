@@ -19,9 +19,11 @@ from checkrein.errors import CheckreinError
 from checkrein.hookclient import client_path, client_words
 from checkrein.ledger.checkpoints import KEY, Signer
 from checkrein.ledger.verify import verify
+from checkrein.overview import PROBES
 from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
 from checkrein.store import records
+from checkrein.store.agents import newest_sessions
 from checkrein.store.installations import installations
 
 _DAY = 86_400.0
@@ -51,6 +53,7 @@ def findings(project: str, agent: str | None) -> Iterator[Finding]:
         ("settings", lambda: settings({project, *_folders()})),
         ("installations", lambda: registered(agent)),
         ("judged calls", unjudged),
+        ("agents", strangers),
         ("reports", spooled),
         ("record", ledger),
     ):
@@ -194,6 +197,19 @@ def unjudged() -> Iterator[Finding]:
         remedy = "An agent ran without its gate: see that its hooks are trusted and switched on."
         return one("judged calls", False, f"{count} call(s) ran without a verdict in the last day", remedy)
     return one("judged calls", True, "no call ran without a verdict in the last day")
+
+
+def strangers() -> Iterator[Finding]:
+    """Agents whose process we could not make out: what they start is not told from what you start."""
+    since = time.time() - _DAY
+    with reading() as reader:
+        met = [each for each in newest_sessions(reader, limit=200) if each.started_at >= since]
+    unknown = [each for each in met if not each.process_started and each.id != PROBES]
+    if unknown:
+        who = ", ".join(sorted({each.agent for each in unknown}))
+        text = f"{len(unknown)} session(s) of {who} came from a process we do not know as that agent's"
+        return one("agents", True, f"{text}; its commands could answer for you")
+    return one("agents", True, "every agent of the last day is known by its process")
 
 
 def spooled() -> Iterator[Finding]:

@@ -77,6 +77,7 @@ def test_the_binding_names_everything_that_matters():
         {"user": "eve"},
         {"server": "x"},
         {"door": "chat"},
+        {"cwd": "/p/sub"},
     ):
         assert tool_call({**call, **change}).binding != base
 

@@ -12,7 +12,7 @@ import msgspec
 
 from checkrein.approval.broker import Broker
 from checkrein.approval.families import Family, What, covers, family_of, label_of
-from checkrein.call import Reason, Risk, ToolCall, Verdict, digest
+from checkrein.call import Category, Reason, Risk, ToolCall, Verdict, digest
 from checkrein.errors import InputError
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.policy import refuse
@@ -22,6 +22,11 @@ from checkrein.store.grants import Grant, add_grant, live_grants, use_grant
 from checkrein.store.releases import released, use_release
 
 PEOPLE = ("terminal", "console", "notification", "agent")
+# The channel of an answer given in the agent's own dialog: we hear of it once the call has run.
+IN_THE_AGENT = "agent"
+SPOKEN = ("approved", "denied", "answered")
+OVERRULED = "The policy of this moment refuses it:"
+_FURTHEST = 10 * 366 * 86_400.0
 
 
 class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"span": "for"}):
@@ -55,9 +60,9 @@ class Consent(msgspec.Struct, frozen=True):
     reason: str
 
 
-def exactly(call: ToolCall) -> str:
-    """A call to the letter: what an approval binds to, and the folder it runs in."""
-    return digest([call.binding, call.cwd])
+def asker(call: ToolCall) -> str:
+    """Whoever asks, in whichever session: the user, the door and the agent."""
+    return digest([call.user, call.door, call.agent])
 
 
 def release_key(project: str, server: str | None, tool: str, argument_hash: str, cwd: str) -> str:
@@ -95,7 +100,7 @@ class Asking:
         """A refusal in place of a question nobody should be asked again, or now."""
         now = self._clock()
         for said in questions.answered_about(self._store, call.binding, now - limits.repeat_seconds):
-            if said.state == "denied" and said.channel in PEOPLE:
+            if said.state == "denied" and said.channel in PEOPLE and not said.message.startswith(OVERRULED):
                 told = f" They said: {said.message}" if said.message else ""
                 why = f"{said.actor or 'A person'} said no to exactly this call a moment ago.{told}"
                 return refuse(
@@ -121,7 +126,7 @@ class Asking:
         self._ledger.append(tx, "asked", data, entry=entry)
 
     def settle(self, tx: Transaction, entry: str, data: dict[str, Any]) -> list[str]:
-        """Settle a question and every open one about exactly the same call; their entries."""
+        """Settle a question and, where a person spoke, every open one about exactly the same call."""
         now = self._clock()
         said = {
             "now": now,
@@ -132,8 +137,9 @@ class Asking:
         asked = questions.get_question(tx, entry)
         if asked is None or not questions.settle(tx, entry, data["answer"], **said):
             return []
-        # An edited answer fits the one call it was written for.
-        same = [] if "edited" in data else questions.asked_about(tx, asked.binding)
+        # INVARIANT: a caller that went away, an edit and a dialog of the agent's speak for one call.
+        spoken = data["answer"] in SPOKEN and data["channel"] != IN_THE_AGENT and "edited" not in data
+        same = questions.asked_about(tx, asked.binding) if spoken else []
         for each in same:
             questions.settle(tx, each.entry, data["answer"], **said)
             self._ledger.append(tx, "answered", {**data, "with": entry}, entry=each.entry)
@@ -167,32 +173,40 @@ def consented(verdict: Verdict, consent: Consent) -> Verdict:
     return msgspec.structs.replace(verdict, stage=consent.kind, rule=consent.id, reasons=reasons)
 
 
+class _Reach(msgspec.Struct, frozen=True):
+    """What a grant covers besides its project and tool: whose calls, and which."""
+
+    asker: str
+    family: Family | None = None
+
+
 def _covers(grant: Grant, call: ToolCall, risk: Risk) -> bool:
     if grant.what == "exact":
-        return grant.body == exactly(msgspec.structs.replace(call, session=grant.session))
-    if grant.what == "family":
-        return covers(msgspec.json.decode(grant.body, type=Family), risk)
-    return family_of(risk) is not None or risk.category < _HIGH
-
-
-_HIGH = 3
+        return grant.body == msgspec.structs.replace(call, session=grant.session).binding
+    reach = msgspec.json.decode(grant.body, type=_Reach)
+    # INVARIANT: what one agent was granted covers no other agent, user or door.
+    if reach.asker != asker(call):
+        return False
+    return covers(reach.family, risk) if reach.family is not None else risk.category < Category.high
 
 
 def _grant(entry: str, call: ToolCall, risk: Risk, how: Remember, by: Answerer, now: float) -> Grant:
     session = call.session if how.span == "session" else ""
     if how.span == "session" and not session:
         raise InputError("This call belongs to no session; say until when, how often or always.")
-    body, label = exactly(msgspec.structs.replace(call, session=session)), "exactly this call"
+    if how.until is not None and not now < how.until < now + _FURTHEST:
+        raise InputError("`until` is a time to come, within ten years.")
+    body, label = msgspec.structs.replace(call, session=session).binding, "exactly this call"
     if how.what == "family":
         family = family_of(risk)
         if family is None:
             raise InputError("This call can only be remembered exactly as it is.", remedy="Choose exact.")
-        body, label = msgspec.json.encode(family).decode(), by.masked(label_of(call, risk))
+        body, label = _written(_Reach(asker(call), family)), label_of(call, risk, by.masked)
     if how.what == "tool":
         # INVARIANT: an answer is never remembered for more than one tool of one server in one project.
-        if call.server is None or risk.category >= _HIGH:
+        if call.server is None or risk.category >= Category.high:
             raise InputError("This tool as a whole cannot be remembered.", remedy="Choose exact or family.")
-        body, label = "", f"every call of `{call.name}` in this project"
+        body, label = _written(_Reach(asker(call))), f"every call of `{call.name}` in this project"
     return Grant(
         id=f"g-{new_id(now)[-8:]}",
         what=how.what,
@@ -209,3 +223,7 @@ def _grant(entry: str, call: ToolCall, risk: Risk, how: Remember, by: Answerer, 
         channel=by.channel,
         entry=entry,
     )
+
+
+def _written(reach: _Reach) -> str:
+    return msgspec.json.encode(reach).decode()

@@ -80,7 +80,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def binding(self) -> str:
-        """What an approval binds to: this principal, this project, exactly this call."""
+        """What an approval binds to: this principal, this project, exactly this call in this folder."""
         return digest(
             [
                 self.user,
@@ -88,6 +88,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
                 self.agent,
                 self.session,
                 self.project,
+                self.cwd,
                 self.server,
                 self.tool,
                 self.arguments,

@@ -16,7 +16,15 @@ import msgspec
 
 from checkrein import earning
 from checkrein.approval.broker import Broker
-from checkrein.asking import Answerer, Asking, Consent, Remember, consented
+from checkrein.asking import (
+    IN_THE_AGENT,
+    OVERRULED,
+    Answerer,
+    Asking,
+    Consent,
+    Remember,
+    consented,
+)
 from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, reason_lines
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger import events, mirror
@@ -31,12 +39,11 @@ from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.sessions import Sessions
 from checkrein.store import Store, Transaction, records
 from checkrein.store.phases import phase_for
+from checkrein.store.questions import get_question
 from checkrein.store.rules import use_rule
 
 ANSWERS = ("approved", "denied", "answered", "expired", "cancelled")
 PHASES_KEPT = 4096
-# The channel of an answer given in the agent's own dialog: we hear of it once the call has run.
-IN_THE_AGENT = "agent"
 _NO_BOOK = earning.Book({}, {}, 0.0)
 FollowUp = Callable[[Transaction, Entry], dict[str, Any] | None]
 
@@ -109,7 +116,8 @@ class Pipeline:
             judged = self.judge(call, phase=phase, released=released)
             risk = judged.verdict.risk
             if hold and judged.verdict.word == "allow":
-                judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, hold))
+                # INVARIANT: a call that is held uses up no yes a person gave before.
+                judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, hold), consent=None)
             if asking and judged.verdict.word == "ask":
                 judged = self._worth_asking(call, judged)
             self._settle(entry, call, judged, asking)
@@ -196,13 +204,16 @@ class Pipeline:
     ) -> str:
         """Record what a person said to a question; what became of it (a new deny outranks a yes)."""
         _known(answer, ANSWERS, "answer")
+        if remember and answer != "approved":
+            raise InputError("Only a yes can be remembered.", remedy="Write a rule: `checkrein rules add`.")
         call = self.broker.call(entry)
         # What was answered in the agent's own dialog has run: the record says so, whatever holds by now.
         if answer == "approved" and (channel != IN_THE_AGENT or self.broker.is_awaited(entry)):
             overruled = self._overruled(entry, call, edited)
             answer, message = ("denied", overruled) if overruled else (answer, message)
-        data = {"answer": answer, "actor": actor, "channel": channel, "message": message}
-        redactor = self.policies.of(call.project if call else "").redactor
+        redactor = self.policies.of(self._project_of(entry, call)).redactor
+        # INVARIANT: what people say is masked before it is kept, as what agents say is.
+        data = {"answer": answer, "actor": actor, "channel": channel, "message": redactor.text(message)}
         if answer == "approved" and edited is not None:
             data["edited"] = redactor.value(edited)
         # INVARIANT: what is remembered is what was approved, not what was asked for.
@@ -243,7 +254,11 @@ class Pipeline:
         why = " ".join(reason_lines(verdict.reasons[:1]))
         if edited is not None:
             raise InputError(f"The edited call would be refused: {why}")
-        return f"The policy of this moment refuses it: {why}"
+        return f"{OVERRULED} {why}"
+
+    def _project_of(self, entry: str, call: ToolCall | None) -> str:
+        asked = None if call else get_question(self.store, entry)
+        return call.project if call else asked.project if asked else ""
 
     def start(self, entry: str) -> None:
         """Record that an allowed call began to run."""

@@ -84,7 +84,7 @@ def _offers(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
     if call is None:
         return []
     risk, mask = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor.text
-    return [{"what": each.what, "label": mask(each.label)} for each in offers(call, risk)]
+    return [{"what": each.what, "label": each.label} for each in offers(call, risk, mask)]
 
 
 @verb("question.answer", person=True)

@@ -64,8 +64,8 @@ def asked_about(reader: Reader, binding: str) -> list[Question]:
 
 
 def answered_about(reader: Reader, binding: str, since: float) -> list[Question]:
-    """Answered questions about exactly this call, oldest first."""
-    return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND asked_at >= ?", (binding, since))
+    """Questions about exactly this call that were answered after a moment, oldest first."""
+    return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND answered_at > ?", (binding, since))
 
 
 def _questions(reader: Reader, where: str, given: tuple[object, ...]) -> list[Question]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from checkrein.asking import exactly
 from checkrein.call import ToolCall
 from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
@@ -38,10 +37,10 @@ class Calls:
             return None
         at, same, decided = found[-1]
         # INVARIANT: a verdict is repeated for exactly the same call only, whatever id a payload claims.
-        return decided if now - at <= _TWICE_SECONDS and same == exactly(call) else None
+        return decided if now - at <= _TWICE_SECONDS and same == call.binding else None
 
     def opened(self, call: ToolCall, decided: Decided, now: float) -> None:
-        words = exactly(call)
+        words = call.binding
         with self._lock:
             alike = self._open.setdefault(_key(call), [])
             alike.append((now, words, decided))

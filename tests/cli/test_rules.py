@@ -1,5 +1,14 @@
 import json
 
+import pytest
+
+from checkrein.authority.phase import switch
+from checkrein.call import tool_call
+from checkrein.cli import checkrein
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
 
 def listed(run):
     return [rule["id"] for rule in run.json("rules", "list", "--json")]
@@ -108,3 +117,56 @@ def test_a_rule_can_expire(run):
 def test_broken_settings_are_said_not_hidden(run, user_settings):
     user_settings("[[rules]]\naction = 'maybe'\ntool = 'x'")
     assert "rules[1]" in run("rules", "list", code=3)
+
+
+TRIED = """
+[[rules]]
+action = "allow"
+tool = "Bash"
+when = [{ path = "command", starts_with = "make " }]
+"""
+
+
+@pytest.fixture
+def day(project):
+    """A few calls on the record."""
+    pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    switch(pipeline, "building", "ada", "terminal")
+    for command in ("make x", "make y", "git status", "make z TOKEN=ghp_" + "a1" * 18):
+        raw = {"tool": "Bash", "arguments": {"command": command}, "project": project, "cwd": project}
+        pipeline.decide(tool_call(raw))
+    pipeline.close()
+
+
+def test_rules_are_tried_before_they_count(run, home, day):
+    file = home / "rules.toml"
+    file.write_text(TRIED)
+    lines = run("rules", "try", str(file), "--last", "100").splitlines()
+    assert lines[0] == "2 calls would no longer ask, 1 cannot be told because what matters is masked or cut."
+    assert [line.split("  ")[1] for line in lines[1:3]] == ["ASK → ALLOW"] * 2
+    assert "make y" in lines[1]
+    assert "tried#1" in lines[1]
+    assert "cannot tell" in lines[3]
+    assert "ghp_" not in "".join(lines)
+    found = run.json("rules", "try", str(file), "--json", "--last", "3")
+    assert (found["calls"], found["counts"]) == (3, {"ask to allow": 1, "unchanged": 1, "cannot tell": 1})
+    assert run.json("rules", "try", str(file), "--json", "--project", str(home))["calls"] == 0
+    assert run.json("rules", "list", "--json") == []
+
+
+def test_only_rules_are_tried(run, home, day):
+    file = home / "rules.toml"
+    file.write_text(f"[trust]\ninitial_score = 0.5\n{TRIED}")
+    done = run.runner.invoke(checkrein, ["rules", "try", str(file)], prog_name="checkrein")
+    assert "only [[rules]] are tried, not trust" in done.stderr
+    file.write_text("rules = 3")
+    assert "list of tables" in run("rules", "try", str(file), code=3)
+    file.write_text("[[rules]]\naction = 'deny'")
+    assert "Rule 1" in run("rules", "try", str(file), code=3)
+    assert "not valid TOML" in (file.write_text("="), run("rules", "try", str(file), code=3))[1]
+    assert "does not exist" in run("rules", "try", str(home / "none"), code=2)
+
+
+def test_trying_needs_no_record(run, home):
+    (home / "rules.toml").write_text(TRIED)
+    assert run("rules", "try", str(home / "rules.toml")) == "None of 0 calls would be decided otherwise.\n"

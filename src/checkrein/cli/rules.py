@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,15 +15,18 @@ import msgspec
 from checkrein.authority.rule import CLEARABLE
 from checkrein.call import tool_call
 from checkrein.cli.opening import ask, json_option, project_option, project_path, reading
-from checkrein.cli.terminal import fact, moment, plain, say, say_json, table
+from checkrein.cli.terminal import dim, fact, moment, plain, say, say_json, table, word
 from checkrein.errors import ConfigError, InputError
 from checkrein.ledger.entries import moment as shown_time
 from checkrein.policies import Policies, as_rule
 from checkrein.policy.lint import lint as lint_rules
 from checkrein.policy.rules import Rule, RuleSet, rule
+from checkrein.settings.sources import parse, read
+from checkrein.shadowing import MOST_CALLS, Trial
 from checkrein.store import Reader
 from checkrein.store import rules as stored
 
+_WORTH_A_BAR = 2_000
 WRITTEN = ("action", "priority", "server", "tool", "pattern", "when", "expires_at", "uses", "reason")
 
 
@@ -182,6 +188,50 @@ def test(tool: str, server: str | None, arguments: str, project: str | None, as_
             f"{match.rule.id} decides: {plain(match.rule.label)}"
             + (f" ({match.doubt})" if match.doubt else "")
         )
+
+
+@rules.command("try")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True))
+@click.option(
+    "--last", type=click.IntRange(1, MOST_CALLS), default=500, show_default=True, help="How many calls."
+)
+@click.option("--project", type=click.Path(file_okay=False), help="Only calls of this project.")
+@json_option
+def try_(file: str, last: int, project: str | None, as_json: bool) -> None:
+    """Try the [[rules]] of a file on the last recorded calls, in place of yours. Nothing is changed.
+
+    Each call is judged twice, by your rules and by the tried ones, as recorded and in the phase of now.
+    """
+    written = parse(read(Path(file)) or b"", file)
+    tried = written.pop("rules", [])
+    if not isinstance(tried, list) or not all(isinstance(each, dict) for each in tried):
+        raise ConfigError("rules", None, "must be a list of tables.", "Write each rule as [[rules]].")
+    if written:
+        click.echo(f"Note: only [[rules]] are tried, not {', '.join(map(plain, written))}.", err=True)
+    with reading() as reader, _progress(last) as step:
+        found = Trial(reader, tried).run(last, project_path(project) if project else "", step)
+    if as_json:
+        say_json(found)
+        return
+    say(found["sentence"])
+    for each in found["changes"]:
+        by = each["rule"] or (f"no longer {each['was']}" if each["was"] else "")
+        arrow = f"{word(each['before'])} → {word(each['after'])}"
+        say(f"{each['entry']}  {arrow}  {plain(each['tool'])} {plain(each['input'][:80])}  {dim(plain(by))}")
+    for each in found["cannot_tell"]:
+        say(f"{each['entry']}  {dim('cannot tell')}  {plain(each['tool'])} {plain(each['input'][:80])}")
+    if found["left_out"]:
+        say(dim(f"… and {found['left_out']} more"))
+
+
+@contextlib.contextmanager
+def _progress(last: int) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on the terminal for what takes a while; nothing where nobody looks."""
+    if last < _WORTH_A_BAR or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=last, label="Trying", file=sys.stderr) as bar:
+        yield lambda done, total: bar.update(done - bar.pos if done < total else last - bar.pos)
 
 
 def _ordered(reader: Reader, project: str) -> list[Rule]:

@@ -1,4 +1,4 @@
-"""A service Apprise knows (desktop, Slack, Telegram, ntfy, mail); Apprise is loaded when one is first used."""
+"""A service Apprise knows (desktop, Slack, Telegram, mail); Apprise is loaded when one is first used."""
 
 from __future__ import annotations
 

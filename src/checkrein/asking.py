@@ -27,6 +27,7 @@ IN_THE_AGENT = "agent"
 SPOKEN = ("approved", "denied", "answered")
 OVERRULED = "The policy of this moment refuses it:"
 _FURTHEST = 10 * 366 * 86_400.0
+_MOST_USES = 1_000_000
 
 
 class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"span": "for"}):
@@ -40,8 +41,10 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
     def __post_init__(self) -> None:
         if (self.until is not None) != (self.span == "until"):
             raise ValueError("`until` goes with for = until")
-        if (self.uses is not None) != (self.span == "uses") or (self.uses is not None and self.uses < 1):
-            raise ValueError("`uses` goes with for = uses, and is at least 1")
+        if (self.uses is not None) != (self.span == "uses") or not (
+            self.uses is None or 0 < self.uses <= _MOST_USES
+        ):
+            raise ValueError(f"`uses` goes with for = uses, and is from 1 to {_MOST_USES:,}")
 
 
 class Answerer(msgspec.Struct, frozen=True):

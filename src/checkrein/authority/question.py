@@ -15,7 +15,8 @@ from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger.entries import Entry, fold, moment
 from checkrein.pipeline import Pipeline
 from checkrein.store import Reader, records
-from checkrein.store.questions import ASKED, Question, get_question, waiting
+from checkrein.store.grants import grant_of
+from checkrein.store.questions import ASKED, Question, beginning_with, get_question, waiting
 
 _ANSWERS = ("approved", "denied", "answered")
 
@@ -113,7 +114,9 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
     )
     settled = get_question(asked.pipeline.store, question.entry)
     message = settled.message if settled else ""
-    return {"id": question.entry, "answer": came_to, "message": message, "awaited": awaited}
+    made = grant_of(asked.pipeline.store, question.entry) if came_to == "approved" else None
+    told = {"id": question.entry, "answer": came_to, "message": message, "awaited": awaited}
+    return told | ({"grant": made.id} if made else {})
 
 
 @verb("question.answer_all", person=True)
@@ -129,9 +132,12 @@ def answer_all(asked: Asked, params: Params) -> list[dict[str, Any]]:
 
 
 def _named(reader: Reader, start: str) -> Question:
-    """The question whose id begins so; one that waits, if several do."""
+    """The question whose id begins so.
+
+    INVARIANT: the beginning of a question's id never names another one once the first is settled.
+    """
     exact = get_question(reader, start)
-    found = [each for each in waiting(reader) if start and each.entry.startswith(start)]
+    found = beginning_with(reader, start) if start and exact is None else []
     if exact is not None or len(found) == 1:
         return exact or found[0]
     if found:

@@ -85,6 +85,12 @@ def get_grant(reader: Reader, grant_id: str) -> Grant:
     return _grant(rows[0])
 
 
+def grant_of(reader: Reader, entry: str) -> Grant | None:
+    """The grant that the answer to a question made, if it made one."""
+    rows = reader.query(f"SELECT {_COLUMNS} FROM grants WHERE entry = ?", (entry,))  # noqa: S608
+    return _grant(rows[0]) if rows else None
+
+
 def revoke_grant(tx: Transaction, grant_id: str, actor: str, now: float) -> bool:
     return bool(
         tx.execute(

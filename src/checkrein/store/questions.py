@@ -51,6 +51,11 @@ def get_question(reader: Reader, entry: str) -> Question | None:
     return found[0] if found else None
 
 
+def beginning_with(reader: Reader, start: str) -> list[Question]:
+    """Questions whose id begins so, settled or not, oldest first."""
+    return _questions(reader, "entry >= ? AND entry < ?", (start, f"{start}\U0010ffff"))
+
+
 def waiting(reader: Reader, session: str | None = None) -> list[Question]:
     """Questions without an answer, oldest first; of one session or of all."""
     if session is None:

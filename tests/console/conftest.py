@@ -102,6 +102,7 @@ def work(pipeline, call, project):
 
     def run(count=1, **given):
         found = []
+        given = given or {"tool": "Read", "arguments": {"file_path": f"{project}/README.md"}}
         for _ in range(count):
             decided = pipeline.decide(call(**given))
             if decided.verdict.word == "allow":

@@ -92,7 +92,7 @@ def test_nothing_is_asked_of_other_machines(visitor, work):
         assert all(each.startswith(("/", "#")) for each in found)
 
 
-HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>"\'`{{7*7}}\u202egnp.exe\x1b[31m'
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}\u202egnp.exe\x1b[31m"
 
 
 def test_whatever_a_tool_says_stays_text(visitor, ask, call, pipeline, work):
@@ -120,15 +120,31 @@ def test_light_until_it_is_needed():
 # -- whatever is sent, nothing breaks ----------------------------------------------------------------------
 
 WORDS = st.text(max_size=40) | st.sampled_from(
-    ["approved", "denied", "edited", "9" * 30, "-1", "0", "\x00", "[]", "{}", "null", HOSTILE, "1e999", "x" * 5000]
+    [
+        "approved",
+        "denied",
+        "edited",
+        "9" * 30,
+        "-1",
+        "0",
+        "\x00",
+        "[]",
+        "{}",
+        "null",
+        HOSTILE,
+        "1e999",
+        "x" * 5000,
+    ]
 )
 NAMES = st.sampled_from(
     "answer message edited result remember for pick project session tool decision domain since until words "
-    "before after known room page content sure name action pattern server when priority expires_at uses reason "
-    "editing passphrase new again old sha256 back csrf".split()
+    "before after known room page content sure name action pattern server when priority expires_at uses "
+    "reason editing passphrase new again old sha256 back csrf".split()
 )
 HEADERS = st.dictionaries(
-    st.sampled_from(["Last-Event-ID", "X-Piece", "Accept", "Content-Type", "Range", "If-None-Match", "Expect"]),
+    st.sampled_from(
+        ["Last-Event-ID", "X-Piece", "Accept", "Content-Type", "Range", "If-None-Match", "Expect"]
+    ),
     st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30),
     max_size=3,
 )

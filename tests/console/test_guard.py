@@ -11,7 +11,7 @@ def test_every_answer_is_dressed(stranger, path):
     headers = stranger.request("GET", path).headers
     assert headers["content-security-policy"] == POLICY
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
     assert headers["cache-control"] == ("no-cache" if path.startswith("/static") else "no-store")
     assert "server" not in headers
 

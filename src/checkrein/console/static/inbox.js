@@ -11,7 +11,7 @@ const keys = document.querySelector("[data-keys]");
 const limit = Number(list.dataset.limit);
 // A person who was moved to a card by an answer has to see it before a key can approve it.
 const SEEN_MS = 400;
-let arrivedAt = 0;
+let arrivedAt = -Infinity;
 let waiting = Number(list.dataset.number);
 
 function cards() { return [...list.querySelectorAll("[data-question]")]; }

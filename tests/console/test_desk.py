@@ -1,0 +1,38 @@
+import pytest
+
+from checkrein.console.desk import Desk
+from checkrein.errors import InputError
+
+
+@pytest.fixture
+def desk(pipeline, agents):
+    return Desk(pipeline, agents, None)
+
+
+def test_what_is_asked_is_asked_as_the_person_signed_in(desk, project):
+    desk.ask("phase.set", name="planning", project=project)
+    assert desk.ask("phase.show", project=project)["phase"] == "planning"
+    assert desk.actor
+
+
+def test_a_request_this_server_does_not_know_is_none(desk):
+    assert desk.offered("nothing.known") is None
+    with pytest.raises(InputError):
+        desk.ask("nothing.known")
+    with pytest.raises(InputError):
+        desk.offered("phase.set", name="dreaming")
+
+
+def test_it_answers_to_loopback_names_only(desk):
+    desk.port = 7331
+    assert desk.hosts() == {"127.0.0.1:7331", "localhost:7331"}
+
+
+def test_failures_are_kept_but_not_without_end(desk):
+    for number in range(50):
+        try:
+            raise RuntimeError(f"number {number}")
+        except RuntimeError as error:
+            desk.failed(error)
+    assert len(desk.failures) == 20
+    assert desk.failures[-1].startswith("RuntimeError: number 49 (test_desk.py:")

@@ -1,0 +1,18 @@
+"""Every page knows where it is, and has a test of its own beside this one."""
+
+import re
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["calls", "trust", "policy", "sessions", "health"])
+def test_the_page_one_is_on_is_marked(visitor, name):
+    text = visitor.get(f"/{name}").text
+    assert re.search(rf'href="{visitor.place}/{name}" aria-current="page"', text)
+    assert text.count('aria-current="page"') == 1
+
+
+def test_what_does_not_exist_yet_has_its_place(visitor):
+    text = visitor.get("/").text
+    assert re.search(r'aria-disabled="true"[^>]*>Servers<', text)
+    assert re.search(r'aria-disabled="true"[^>]*>Chat<', text)

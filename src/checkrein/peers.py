@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -86,6 +87,16 @@ def _is_hidden(pid: int) -> bool:
 def is_alive(pid: int, started: str) -> bool:
     found = process(pid)
     return found is not None and found.started == started
+
+
+def age(of: Process) -> float | None:
+    """How many seconds ago a process began; None where the system's word for it says nothing to us."""
+    try:
+        if _LINUX:
+            return time.clock_gettime(time.CLOCK_BOOTTIME) - int(of.started) / os.sysconf("SC_CLK_TCK")
+        return time.time() - time.mktime(time.strptime(of.started))
+    except ValueError:
+        return None
 
 
 def words_of(pid: int) -> list[str]:

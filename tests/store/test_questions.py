@@ -4,6 +4,7 @@ import pytest
 
 from checkrein.store.questions import (
     Question,
+    about,
     add_question,
     answered_about,
     asked_about,
@@ -81,3 +82,13 @@ def test_questions_about_exactly_one_call_oldest_first(store, ask):
     assert [each.entry for each in answered_about(store, "b", 0.0)] == ["e1"]
     assert [each.entry for each in answered_about(store, "b", 1.9)] == ["e1"]
     assert answered_about(store, "b", 2.0) == []
+
+
+def test_everything_about_a_call_answered_or_not(store, ask):
+    asked, _ = ask("e1"), ask("e2", binding="other")
+    later = ask("e3", asked_at=3.0)
+    say(store, "e1", "denied")
+    assert [(each.entry, each.state) for each in about(store, "b")] == [("e1", "denied"), ("e3", "asked")]
+    assert about(store, "b")[1] == later
+    assert about(store, "nothing") == []
+    assert asked.state == "asked"

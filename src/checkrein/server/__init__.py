@@ -191,12 +191,13 @@ class Server:
         if request.words[0] != "hook" or len(request.words) != 4:
             raise InputError("This is not a request we know.")
         try:
-            reply = self.hooks.handle(request, peer, _Line(connection, float(request.words[3])))
+            line = _Line(connection, float(request.words[3]), self._ended)
+            reply = self.hooks.handle(request, peer, line)
         except wire.Gone:
             raise
         except Exception as error:  # INVARIANT: an error in the door is a refusal
-            if request.words[2] == "tell":
-                # Without an answer the hook keeps its report, and it is taken in later.
+            if request.words[2] == "tell" or self._ended.is_set():
+                # Without an answer a hook keeps its report, and asks the next server for its verdict.
                 raise
             self.journal.say(f"a hook call failed: {type(error).__name__}: {error}")
             return _refused(request, f"Checkrein could not judge this call: {error}")
@@ -261,10 +262,11 @@ class _Gently:
 class _Line(Waiting):
     """The connection of a hook that waits for a person."""
 
-    def __init__(self, connection: socket.socket, seconds: float) -> None:
-        self._connection = connection
+    def __init__(self, connection: socket.socket, seconds: float, ended: threading.Event) -> None:
+        self._connection, self._ended = connection, ended
         self.deadline = time.monotonic() + max(1.0, seconds - 3.0)
-        self._said = 0.0
+        # The first sign of life goes out at once: a hook that got one comes back when we end.
+        self._said = float("-inf")
 
     def still_here(self) -> bool:
         if not wire.is_open(self._connection):
@@ -275,6 +277,9 @@ class _Line(Waiting):
                 wire.send(self._connection, b"")
             except wire.Gone:
                 return False
+        if self._ended.is_set():
+            # INVARIANT: a server that ends withdraws no question: the hook comes back to the next one.
+            raise wire.Gone("the server ends")
         return True
 
 

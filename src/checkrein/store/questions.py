@@ -68,6 +68,11 @@ def asked_about(reader: Reader, binding: str) -> list[Question]:
     return _questions(reader, f"binding = ? AND state = '{ASKED}'", (binding,))
 
 
+def about(reader: Reader, binding: str) -> list[Question]:
+    """Every question about exactly this call, answered or not, oldest first."""
+    return _questions(reader, "binding = ?", (binding,))
+
+
 def answered_about(reader: Reader, binding: str, since: float) -> list[Question]:
     """Questions about exactly this call that were answered after a moment, oldest first."""
     return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND answered_at > ?", (binding, since))

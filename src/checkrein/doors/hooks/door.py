@@ -24,6 +24,7 @@ from checkrein.doors.hooks.events import Event, glimpse, read
 from checkrein.doors.hooks.guard import would_remove_us
 from checkrein.doors.hooks.registrations import recognise
 from checkrein.doors.hooks.replies import Reply
+from checkrein.doors.hooks.resuming import Found, Resuming
 from checkrein.doors.hooks.routing import Choice, choose
 from checkrein.errors import CheckreinError, InputError
 from checkrein.ledger.entries import fold
@@ -33,7 +34,7 @@ from checkrein.settings.project import project_of
 from checkrein.store import Transaction, records
 from checkrein.store.agents import Session, end_session
 from checkrein.store.grants import end_session_grants
-from checkrein.store.questions import Question, asked_about, waiting
+from checkrein.store.questions import ASKED, Question, asked_about, waiting
 from checkrein.wire import Request
 
 _TICK = 1.0
@@ -56,7 +57,7 @@ class HookDoor:
 
     def __init__(self, pipeline: Pipeline, agents: Agents) -> None:
         self.pipeline, self.agents = pipeline, agents
-        self.calls = Calls(pipeline.store)
+        self.calls, self.resuming = Calls(pipeline.store), Resuming(pipeline)
         self.user = user_name(os.geteuid())
         self._failures: dict[str, int] = {}
 
@@ -96,6 +97,9 @@ class HookDoor:
     def _call(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         session = self._session(event, facts, peer)
         call = self._tool_call(event, session)
+        found = self.resuming.question(call, peer)
+        if found is not None and line is not None:
+            return self._resumed(event, call, found, session, peer, line)
         decided = self.calls.heard(call, time.monotonic()) or self._decided(call)
         self.calls.opened(call, decided, time.monotonic())
         if decided.verdict.word == "deny":
@@ -134,27 +138,67 @@ class HookDoor:
             self._settle(decided.entry, "cancelled", "none", "nobody could be reached")
             return replies.deny(event, wording.unreachable(call, decided.verdict, decided.entry))
         settled = self._answer(decided.entry, call, peer, line)
+        return self._told(event, call, decided, settled)
+
+    def _told(self, event: Event, call: ToolCall, decided: Decided, settled: Question | None) -> Reply:
+        """What a person said, in the agent's words."""
         if settled is None:
             return replies.deny(event, "The agent stopped waiting for the answer.")
         if settled.state == "approved":
             edited = self.pipeline.broker.edited(decided.entry)
             if edited is not None and not replies.can_rewrite(event, edited):
-                return replies.deny(event, f"{table.title} cannot be given the edited input.")
+                title = dialect(event.agent).title
+                return replies.deny(event, f"{title} cannot be given the edited input.")
             self._changed(call, decided, edited)
             return replies.allow(event, reason=f"{settled.actor} approved it.", updated=edited)
         return replies.deny(event, self._no(call, decided, settled))
+
+    def _resumed(
+        self, event: Event, call: ToolCall, found: Found, session: Session, peer: Peer, line: Waiting
+    ) -> Reply:
+        """The hook waited for an earlier server: it goes on waiting, or hears what was said meanwhile."""
+        decided, asked = found.decided, found.question.state == ASKED
+        self.calls.opened(call, decided, time.monotonic())
+        if asked and replies.can_ask(dialect(event.agent)) and session.attended:
+            return replies.ask(event, wording.question(call, decided.verdict, decided.entry))
+        line.deadline -= found.age
+        settled = self._answer(decided.entry, call, peer, line)
+        why = self._void(call, settled, edited=found.edited) if settled else ""
+        return replies.deny(event, why) if why else self._told(event, call, decided, settled)
+
+    def _void(self, call: ToolCall, settled: Question, *, edited: bool) -> str:
+        """Why a yes from before does not count any more; recorded where policy says so."""
+        if settled.state != "approved":
+            return ""
+        if edited and self.pipeline.broker.edited(settled.entry) is None:
+            # INVARIANT: where the arguments a person approved are lost, the others do not run.
+            return wording.lost_edit(call, settled.entry, settled.actor)
+        phase = self.pipeline.phase_of(call.project, call.session)
+        verdict = self.pipeline.judge(call, phase=phase, approved=True).verdict
+        if verdict.word != "deny":
+            return ""
+        # INVARIANT: what the policy of this moment refuses does not run, whatever was said before.
+        why = verdict.reasons[0].text
+        refused = self.pipeline.refuse(call, verdict.stage, why, verdict.remedy, verdict.risk)
+        return wording.refusal(call, refused.verdict, refused.entry)
 
     def _permission(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         """The agent shows its dialog; whoever answers first, there or here, is heard."""
         session = self._session(event, facts, peer)
         call = self._tool_call(event, session)
-        found = asked_about(self.pipeline.store, call.binding)
-        if not found or line is None:
+        if line is None:
             return replies.silent()
-        settled = self._answer(found[0].entry, call, peer, line, native=True)
+        found = asked_about(self.pipeline.store, call.binding)
+        before = None if found else self.resuming.answer(call, peer)
+        settled = before.question if before else None
+        if found:
+            settled = self._answer(found[0].entry, call, peer, line, native=True)
         # What was answered in the agent's own dialog needs no second answer.
         if settled is None or settled.channel == "agent":
             return replies.silent()
+        why = self._void(call, settled, edited=before is not None and before.edited)
+        if why:
+            return replies.permission(event, False, why)
         edited = self.pipeline.broker.edited(settled.entry)
         if settled.state == "approved" and (edited is None or replies.can_rewrite(event, edited)):
             return replies.permission(event, True, updated=edited)
@@ -274,7 +318,7 @@ class HookDoor:
 
     def _session_end(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
         session = self._session(event, facts, peer)
-        self._withdraw(session)
+        self._withdraw(session, over=True)
         now = self.pipeline.clock()
 
         def end(tx: Transaction) -> None:
@@ -293,10 +337,12 @@ class HookDoor:
         trustfiles.write(self.pipeline, session.project)
         return replies.silent()
 
-    def _withdraw(self, session: Session) -> None:
+    def _withdraw(self, session: Session, *, over: bool = False) -> None:
         """Questions the agent's own dialog answered with no (it tells nobody), or that nobody waits for."""
+        in_dialog = replies.can_ask(dialect(session.agent)) and session.attended
         for question in waiting(self.pipeline.store, session.id):
-            if not self.pipeline.broker.is_awaited(question.entry):
+            coming = not over and not in_dialog and self.resuming.may_come_back(question)
+            if not coming and not self.pipeline.broker.is_awaited(question.entry):
                 self._settle(question.entry, "cancelled", "agent", "refused or interrupted in the agent")
 
     # -- what a person says to the agent --------------------------------------------------------------

@@ -73,7 +73,7 @@ def try_(visit: Visit) -> Response:
         ]
         wanted = [*others, {**body, "id": editing or "this rule"}]
         known = [{key: value for key, value in each.items() if value is not None} for each in wanted]
-        asked = {"rules": known, "last": _TRIED} | ({"project": project} if project else {})
+        asked = {"rules": known, "last": _TRIED, "project": project, "replacing": "stored"}
         found = visit.desk.offered("shadow.try", **asked)
         trouble = "" if found is not None else "This server cannot try rules yet."
     except CheckreinError as error:

@@ -82,7 +82,7 @@ def test_many_are_told_as_one():
     assert made.body.splitlines()[-2:] == ["Answer: checkrein inbox", "Console: http://127.0.0.1:7331/"]
     assert made.facts["count"] == 20
     assert len(made.facts["many"]) == 8
-    assert gathered([GOOD]) == notice(GOOD)
+    assert gathered([GOOD]).body == notice(GOOD).body
     blocked = Subject(**{**fields(GOOD), "event": "blocked"})
     assert gathered([blocked, blocked]).title == "2 critical calls were blocked"
 

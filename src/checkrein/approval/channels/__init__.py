@@ -5,6 +5,7 @@ Channels know no store and no pipeline: `checkrein.notifying` hands them what to
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Protocol
 
 import msgspec
@@ -17,6 +18,8 @@ class Notice(msgspec.Struct, frozen=True):
     title: str
     body: str
     facts: dict[str, Any] = {}
+    # The same however often and wherever it is sent, so that a receiver can tell a repetition.
+    number: str = msgspec.field(default_factory=lambda: secrets.token_hex(8))
 
 
 class Undelivered(Exception):  # noqa: N818 - an answer of the world outside, not a fault of ours

@@ -10,10 +10,16 @@ _DANGERS: dict[str, tuple[tuple[str, str], ...]] = {
     "deletes": (("delete", ""),),
     "pays": (("message", "payment"),),
     "sends": (("message", ""),),
-    "outside": (("network", "outside"), ("network", "flow"), ("network", "known"), ("git-remote", "")),
-    "secrets": (("secret", ""), ("", "secret"), ("", "self-secret")),
+    "outside": (
+        ("network", "outside"),
+        ("network", "flow"),
+        ("network", "known"),
+        ("network", "service-write"),
+        ("git-remote", ""),
+    ),
+    "secrets": (("secret", ""), ("", "secret"), ("", "self-secret"), ("network", "flow")),
     "privilege": (("privilege", ""),),
-    "self": (("self", ""), ("", "self"), ("", "agent-hooks")),
+    "self": (("self", ""), ("", "self"), ("", "self-secret"), ("", "agent-hooks")),
 }
 _DOES = {
     "read": "reads",
@@ -36,6 +42,7 @@ _DOES = {
 _BARE = frozenset(
     {"test", "privilege", "process", "git", "git-remote", "package", "config", "secret", "self"}
 )
+_SECRETS = ("secret", "self-secret")
 _MOST_NAMED = 3
 
 
@@ -55,7 +62,9 @@ def summary(tool: str, effects: Iterable[Mapping[str, str]], agent: str = "") ->
     """`claude-code wants to use Bash: it writes src/a.py and runs tests.`"""
     done: dict[str, list[str]] = {}
     for each in effects:
-        kind = each.get("kind", "")
+        # Reading goes without saying beside anything else; not so the reading of a secret.
+        kind, scope = each.get("kind", ""), each.get("scope", "")
+        kind = "secret" if kind == "read" and scope in _SECRETS else kind
         if kind in _DOES and (kind != "read" or len(done) == 0):
             done.setdefault(kind, []).append(each.get("target", ""))
     if len(done) > 1:
@@ -67,8 +76,10 @@ def summary(tool: str, effects: Iterable[Mapping[str, str]], agent: str = "") ->
 
 def _part(kind: str, targets: list[str]) -> str:
     named = [target for target in dict.fromkeys(targets) if target]
-    if kind in _BARE or not named:
+    if kind in _BARE:
         return _DOES[kind]
+    if not named:
+        return f"{_DOES[kind]} something"
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     return f"{_DOES[kind]} {', '.join(named[:_MOST_NAMED])}{more}"
 

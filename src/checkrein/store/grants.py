@@ -104,7 +104,7 @@ def end_session_grants(tx: Transaction, session: str, now: float) -> int:
     """What was granted for a session ends with it."""
     return tx.execute(
         "UPDATE grants SET revoked_at = ?, revoked_by = 'session end' "
-        "WHERE session = ? AND revoked_at IS NULL",
+        "WHERE session = ? AND session <> '' AND revoked_at IS NULL",
         (now, session),
     )
 

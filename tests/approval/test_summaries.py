@@ -42,6 +42,9 @@ def test_dangers_of_real_lines_worst_first(line, words):
     [
         ([effect("message", "payment")], ["pays", "sends"]),
         ([effect("message", "mcp:mail", "send")], ["sends"]),
+        ([effect("message", "mcp:shop", "create_payment")], ["pays", "sends"]),
+        ([effect("message", "mcp:shop", "chargeCard")], ["pays", "sends"]),
+        ([effect("message", "mcp:mail", "display")], ["sends"]),
         ([effect("network", "loopback")], []),
         ([effect("network", "web")], []),
         ([effect("network", "service-write")], ["outside"]),

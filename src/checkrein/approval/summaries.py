@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -43,15 +44,27 @@ _BARE = frozenset(
     {"test", "privilege", "process", "git", "git-remote", "package", "config", "secret", "self"}
 )
 _SECRETS = ("secret", "self-secret")
+# A server's tool tells by its name that it is about money: `create_payment`, `chargeCard`.
+_MONEY = frozenset(
+    "bid buy charge checkout deposit donate gift invoice order pay payment payments payout purchase refund "
+    "tip trade transfer wire withdraw".split()
+)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MOST_NAMED = 3
 
 
 def dangers(effects: Iterable[Mapping[str, str]]) -> list[str]:
     """The dangers in a call's effects, worst first."""
-    pairs = [(each.get("kind", ""), each.get("scope", "")) for each in effects]
+    pairs = [_pair(each) for each in effects]
     return [
         name for name, marks in _DANGERS.items() if any(_fits(mark, pair) for mark in marks for pair in pairs)
     ]
+
+
+def _pair(effect: Mapping[str, str]) -> tuple[str, str]:
+    kind, scope = effect.get("kind", ""), effect.get("scope", "")
+    words = {word.lower() for word in _WORD.findall(effect.get("target", ""))}
+    return kind, "payment" if kind == "message" and words & _MONEY else scope
 
 
 def _fits(mark: tuple[str, str], pair: tuple[str, str]) -> bool:

@@ -1,0 +1,247 @@
+"""Questions that wait while the server is killed: none is lost, none answered twice, every hook hears its own."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from ground import SOAK
+
+from checkrein import __version__, knocking, wire
+from checkrein.errors import CheckreinError, InputError
+from checkrein.hookclient import client_words
+from checkrein.runtime import door_file, write_door
+from checkrein.settings.sources import state_dir
+from checkrein.store.questions import waiting
+from checkrein.store.sqlite import SqliteStore
+from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running
+
+ROUNDS, KILLS, WAITING = (10, 10, 20) if SOAK else (1, 6, 20)
+SAYS = {"approved": (0, "allow"), "denied": (2, "deny")}
+
+
+@pytest.fixture
+def agent(project):
+    write_door()
+    knocking.ask(knocking.start(), "phase.set", {"name": "building", "project": project})
+    made = Agent(project)
+    yield made
+    made.end()
+    pid = running()
+    if pid:
+        os.kill(pid, signal.SIGTERM)
+        while knocking.is_running():
+            time.sleep(0.02)
+
+
+class Agent:
+    """Hooks that wait for a person, as processes."""
+
+    def __init__(self, project):
+        self.project = project
+        self.hooks = {}
+
+    def ask(self, call, session="s-1", command=None):
+        body = {
+            "session_id": session,
+            "cwd": self.project,
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": command or f"make release-{call}"},
+            "tool_use_id": call,
+        }
+        process = subprocess.Popen(
+            [*client_words(), str(door_file()), "claude-code", "gate", "580"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        process.stdin.write(json.dumps(body).encode())
+        process.stdin.close()
+        process.stdin = None
+        self.hooks[call] = process
+
+    def heard(self, call, seconds=120):
+        """(exit code, decision, stderr) of a hook that has its answer."""
+        process = self.hooks.pop(call)
+        stdout, stderr = process.communicate(timeout=seconds)
+        return process.returncode, json.loads(stdout)["hookSpecificOutput"]["permissionDecision"], stderr
+
+    def end(self):
+        for process in self.hooks.values():
+            process.kill()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def someone_there():
+    """A person with an inbox open, as the first question needs one."""
+    with knocking.start() as connection:
+        wire.send(connection, wire.encode_request(__version__, ("verb", "inbox.attend"), b"{}"))
+        assert wire.receive(connection, time.monotonic() + 10) == b""
+        yield
+
+
+def listed():
+    """What waits, as the inbox and the console show it; nothing while there is no server."""
+    try:
+        return knocking.ask(knocking.start(), "question.list", {})
+    except CheckreinError:
+        return []
+
+
+def until_all_wait(count):
+    deadline = time.monotonic() + 60
+    while [each["awaited"] for each in listed()] != [True] * count:
+        assert time.monotonic() < deadline, [(each["id"], each["awaited"]) for each in listed()]
+        time.sleep(0.05)
+
+
+def say(entry, answer):
+    """What a person means to say, said until the server has heard it; what it says it recorded."""
+    while True:
+        try:
+            return knocking.ask(knocking.start(), "question.answer", {"id": entry, "answer": answer})[
+                "answer"
+            ]
+        except InputError as error:
+            # The record was made, and the server ended before it could say so.
+            assert f"settled already: {answer}" in error.message, error
+            return answer
+        except CheckreinError:
+            time.sleep(0.02)
+
+
+def say_all(said, chance, seconds, failures):
+    """Answer everything that waits, at moments spread over the time given."""
+    try:
+        entries = [each["id"] for each in listed_for_sure()]
+        chance.shuffle(entries)
+        for entry in entries:
+            time.sleep(chance.uniform(0, 2 * seconds / len(entries)))
+            said[entry] = say(entry, chance.choice(list(SAYS)))
+    except BaseException as error:
+        failures.append(error)
+
+
+def listed_for_sure():
+    deadline = time.monotonic() + 30
+    while not (found := listed()):
+        assert time.monotonic() < deadline
+    return found
+
+
+def kill(number=signal.SIGKILL):
+    """Whoever holds the store, also when it is only starting."""
+    deadline = time.monotonic() + 30
+    while (pid := _holder()) is None:
+        assert time.monotonic() < deadline, "nobody started a server"
+        time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def check(agent, calls, said):
+    """Every hook heard exactly what was recorded for its question, and it was recorded once."""
+    decided = [(data["call_id"], entry) for _, entry, data in records("decided")]
+    assert sorted(call for call, _ in decided) == sorted(calls)
+    entries = dict(decided)
+    asked = [entry for _, entry, _ in records("asked")]
+    assert sorted(asked) == sorted(entries.values())
+    answered = [(entry, data["answer"]) for _, entry, data in records("answered")]
+    assert len(answered) == len(calls)
+    assert dict(answered) == said
+    for call in list(agent.hooks):
+        code, decision, stderr = agent.heard(call)
+        assert OWN_REFUSAL not in stderr, (call, stderr)
+        assert (code, decision) == SAYS[said[entries[call]]], (call, stderr)
+    store = SqliteStore.open(state_dir(), read_only=True)
+    try:
+        assert waiting(store) == []
+    finally:
+        store.close()
+    check_chain()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3000)
+def test_killing_the_server_loses_no_question_and_answers_none_twice(agent):
+    chance, calls, said, failures = random.Random(5), [], {}, []
+    for number in range(ROUNDS):
+        now = [f"r{number}-{each}" for each in range(WAITING)]
+        calls += now
+        with someone_there():
+            for call in now:
+                agent.ask(call, session=f"s-{call}")
+            until_all_wait(WAITING)
+        # Some die with everything still open, some in the middle of the answers.
+        moments = [chance.uniform(0.02, 0.9) for _ in range(KILLS)]
+        early, later = moments[: KILLS // 3], moments[KILLS // 3 :]
+        for pause in early:
+            time.sleep(pause)
+            kill()
+        person = threading.Thread(target=say_all, args=(said, chance, sum(later), failures))
+        person.start()
+        for pause in later:
+            time.sleep(pause)
+            kill()
+        person.join(300)
+        assert not failures, failures[0]
+        assert not person.is_alive()
+        check(agent, calls, said)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_after_a_restart_everything_waits_as_before(agent, number):
+    """Also when the server is told to stop, and could still have said something to its hooks."""
+    with someone_there():
+        for call in "abc":
+            agent.ask(call)
+        until_all_wait(3)
+        before = listed()
+    kill(number)
+    until_all_wait(3)
+    assert listed() == before
+    said = {each["id"]: say(each["id"], "approved") for each in before}
+    check(agent, "abc", said)
+
+
+@pytest.mark.timeout(120)
+def test_an_answer_given_with_no_hook_on_the_line_waits_for_it(agent):
+    """The hook is stopped, so that its question is answered by nobody's presence."""
+    with someone_there():
+        agent.ask("a")
+        until_all_wait(1)
+    (entry,) = [each["id"] for each in listed()]
+    hook = agent.hooks["a"].pid
+    os.kill(hook, signal.SIGSTOP)
+    kill()
+    assert say(entry, "denied") == "denied"
+    kill()
+    os.kill(hook, signal.SIGCONT)
+    check(agent, ["a"], {entry: "denied"})
+
+
+@pytest.mark.timeout(120)
+def test_a_yes_covers_no_other_call(agent):
+    """The same line with another id is another call, also while the first one's yes was not heard yet."""
+    with someone_there():
+        agent.ask("a", command="make release")
+        until_all_wait(1)
+        (entry,) = [each["id"] for each in listed()]
+        hook = agent.hooks["a"].pid
+        os.kill(hook, signal.SIGSTOP)
+        kill()
+    say(entry, "approved")
+    agent.ask("b", command="make release")
+    assert agent.heard("b")[:2] == (2, "deny")
+    os.kill(hook, signal.SIGCONT)
+    assert agent.heard("a")[:2] == (0, "allow")
+    assert [data["call_id"] for _, _, data in records("decided")] == ["a", "b"]
+    check_chain()

@@ -8,6 +8,7 @@ from checkrein.store.questions import (
     add_question,
     answered_about,
     asked_about,
+    asked_since,
     get_question,
     settle,
     waiting,
@@ -92,3 +93,11 @@ def test_everything_about_a_call_answered_or_not(store, ask):
     assert about(store, "b")[1] == later
     assert about(store, "nothing") == []
     assert asked.state == "asked"
+
+
+def test_what_was_asked_about_since(store, ask):
+    for number, binding in enumerate(("b1", "b2", "b2")):
+        ask(entry=f"e{number}", binding=binding, asked_at=float(number))
+    assert asked_since(store, -1.0) == {"b1", "b2"}
+    assert asked_since(store, 0.0) == {"b2"}
+    assert asked_since(store, 9.0) == frozenset()

@@ -73,6 +73,12 @@ def about(reader: Reader, binding: str) -> list[Question]:
     return _questions(reader, "binding = ?", (binding,))
 
 
+def asked_since(reader: Reader, moment: float) -> frozenset[str]:
+    """The bindings of every question asked after a moment."""
+    rows = reader.query("SELECT DISTINCT binding FROM question WHERE asked_at > ?", (moment,))
+    return frozenset(row[0] for row in rows)
+
+
 def answered_about(reader: Reader, binding: str, since: float) -> list[Question]:
     """Questions about exactly this call that were answered after a moment, oldest first."""
     return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND answered_at > ?", (binding, since))

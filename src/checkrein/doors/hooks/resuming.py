@@ -15,10 +15,12 @@ from checkrein.ledger.entries import body_of_row
 from checkrein.peers import Peer, age, process
 from checkrein.pipeline import Decided, Pipeline
 from checkrein.store import Reader, records
-from checkrein.store.questions import ASKED, Question, about
+from checkrein.store.questions import ASKED, Question, about, asked_since
 
 # How long after our start hooks that waited for an earlier server find their way back.
 COMING_BACK_SECONDS = 15.0
+# No hook waits longer than a day: its client's own limit.
+LONGEST_WAIT_SECONDS = 86_400.0
 _TAKEN_KEPT = 1_024
 _CANCELLED = "cancelled"
 # Where several questions fit, an open one comes first and a no before a yes.
@@ -44,6 +46,7 @@ class Resuming:
         self._began = pipeline.clock()
         self._taken: dict[str, tuple[int, str]] = {}
         self._lock = threading.Lock()
+        self._lately: tuple[int | None, frozenset[str]] = (None, frozenset())
 
     def question(self, call: ToolCall, peer: Peer) -> Found | None:
         """The question about this very call, open or answered while its hook waited; None for a new call."""
@@ -65,7 +68,10 @@ class Resuming:
         return soon and question.asked_at < self._began
 
     def _fitting(self, call: ToolCall, peer: Peer, *, any_id: bool) -> list[Found]:
-        known = [each for each in about(self._pipeline.store, call.binding) if each.state != _CANCELLED]
+        binding = call.binding
+        if binding not in self._asked_lately():
+            return []
+        known = [each for each in about(self._pipeline.store, binding) if each.state != _CANCELLED]
         if not known:
             return []
         hook = process(peer.pid)
@@ -79,6 +85,14 @@ class Resuming:
                     decided = Decided(each.entry, story.verdict())
                     fitting.append(Found(each, decided, story.edited, lived or 0.0))
         return fitting
+
+    def _asked_lately(self) -> frozenset[str]:
+        """What was asked about while any hook can still be waiting; read again after a question changed."""
+        store = self._pipeline.store
+        writes = store.writes_to("question")
+        if writes is None or writes != self._lately[0]:
+            self._lately = writes, asked_since(store, self._pipeline.clock() - LONGEST_WAIT_SECONDS)
+        return self._lately[1]
 
     def _take(self, entry: str, peer: Peer) -> bool:
         hook = process(peer.pid)

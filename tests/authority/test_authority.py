@@ -21,6 +21,7 @@ PERSON_ONLY = {
     "rule.move": {"id": "x", "priority": 1},
     "rule.remove": {"id": "x"},
     "grant.revoke": {"id": "g-1"},
+    "notify.test": {},
     "passphrase.set": {"new": "a long passphrase"},
     "question.answer_all": {"answers": []},
     "release.make": {"entry": "1m7f"},
@@ -37,6 +38,7 @@ OPEN = (
     "phase.show",
     "question.list",
     "server.about",
+    "shadow.try",
 )
 
 

@@ -20,7 +20,6 @@ def test_a_rule_set_is_tried_and_nothing_recorded(do, question, recorded, projec
 @pytest.mark.parametrize(
     "params",
     [
-        {},
         {"rules": "x"},
         {"rules": [], "last": "x"},
         {"rules": [], "surprise": 1},
@@ -37,3 +36,9 @@ def test_stored_rules_can_be_tried_beside_the_files(do, question, user_settings)
     user_settings('[[rules]]\naction = "deny"\ntool = "Bash"')
     assert do("shadow.try", rules=[], replacing="stored")["changes"] == []
     assert len(do("shadow.try", rules=[])["changes"]) == 1
+
+
+def test_without_rules_it_says_what_yours_are_good_for(do, question, user_settings):
+    question()
+    user_settings('[[rules]]\naction = "allow"\ntool = "Bash"')
+    assert do("shadow.try")["sentence"] == "1 call would ask."

@@ -15,7 +15,7 @@ MOST_CALLS = 10_000
 
 
 class _Try(msgspec.Struct, forbid_unknown_fields=True):
-    rules: list[dict[str, Any]]
+    rules: list[dict[str, Any]] = []
     last: int = 500
     project: str = ""
     replacing: Replacing = "all"

@@ -1,4 +1,4 @@
-"""Questions that wait while the server is killed: none lost, none answered twice, every hook hears its own."""
+"""Questions that wait while the server is killed: none lost, none answered twice, each hook hears its own."""
 
 import contextlib
 import json

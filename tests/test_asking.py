@@ -427,6 +427,13 @@ def test_no_session_floods_people(pipeline, bash):
     ask(pipeline, bash("make more"))
 
 
+def test_no_session_floods_people_however_many_calls_come_at_once(pipeline, bash):
+    words = at_once(40, lambda number: word(pipeline, bash(f"make x{number}"), asking=True))
+    assert words.count("ask") == LIMITS.most_waiting
+    assert words.count("deny") == 40 - LIMITS.most_waiting
+    assert len(questions.waiting(pipeline.store)) == LIMITS.most_waiting
+
+
 # -- releases -------------------------------------------------------------------------------------------
 
 CRITICAL = "curl https://x.example"
@@ -577,17 +584,20 @@ def test_nothing_runs_that_nobody_said_yes_to(pipeline, bash, clock, steps):
     """Whatever is asked, answered and remembered: an allow of what would ask rests on a living grant."""
     pipeline.store.write(lambda tx: tx.execute("DELETE FROM grants"))
     pipeline.store.write(lambda tx: tx.execute("DELETE FROM question"))
+    asked = {}
     for step, first, second in steps:
         open_ones = questions.waiting(pipeline.store)
         if step == "call":
             before = {each.id: each for each in all_grants(pipeline.store)}
-            verdict = pipeline.decide(bash(first, session=second), asking=True).verdict
+            decided = pipeline.decide(bash(first, session=second), asking=True)
+            verdict, asked[decided.entry] = decided.verdict, first
             if verdict.word == "allow":
                 used = before[verdict.rule]
                 assert used.until is None or used.until > clock()
                 assert used.uses is None or used.used < used.uses
                 assert used.session in ("", second)
-                assert used.what == "family" or first == getattr(pipeline, "_said", {}).get(used.entry, first)
+                said = asked[used.entry]
+                assert said == first or (used.what == "family" and "commit" in said and "commit" in first)
         elif step == "later":
             clock.now += float(first)
         elif open_ones:

@@ -114,7 +114,11 @@ class Asking:
             return refuse("flood", why, "A person answers those first: `checkrein inbox`.", verdict.risk)
         return None
 
-    def ask(self, tx: Transaction, entry: str, call: ToolCall, seconds: float) -> None:
+    def ask(self, tx: Transaction, entry: str, call: ToolCall, limits: Approval) -> bool:
+        """Put the question; False when the session's others filled the room meanwhile."""
+        # INVARIANT: no session has more questions waiting than it may, however many calls come at once.
+        if len(questions.waiting(tx, call.session)) >= limits.most_waiting:
+            return False
         now = self._clock()
         asked = questions.Question(
             entry=entry,
@@ -122,11 +126,12 @@ class Asking:
             project=call.project,
             binding=call.binding,
             asked_at=now,
-            expires_at=now + seconds,
+            expires_at=now + limits.timeout_seconds,
         )
         questions.add_question(tx, asked)
         data = {"project": call.project, "session": call.session, "expires_at": asked.expires_at}
         self._ledger.append(tx, "asked", data, entry=entry)
+        return True
 
     def settle(self, tx: Transaction, entry: str, data: dict[str, Any]) -> list[str]:
         """Settle a question and, where a person spoke, every open one about exactly the same call."""

@@ -64,7 +64,7 @@ class Judged(msgspec.Struct, frozen=True):
     consent: Consent | None = None
 
 
-class UsedUp(Exception):  # noqa: N818 - not a fault: another call took the last use
+class UsedUp(Exception):  # noqa: N818 - not a fault: another call took the last use, or the last room
     pass
 
 
@@ -335,8 +335,8 @@ class Pipeline:
             earning.set_aside(tx, self.ledger, call.project, judged.book.bad)
         data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
         self.ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
-        if verdict.word == "ask" and asking:
-            self.asking.ask(tx, entry, call, force.settings.approval.timeout_seconds)
+        if verdict.word == "ask" and asking and not self.asking.ask(tx, entry, call, force.settings.approval):
+            raise UsedUp
         if verdict.word == "deny":
             self.mirror.follow(tx)
 

@@ -17,6 +17,7 @@ from checkrein.store import questions, records, rules
 from checkrein.store.grants import all_grants, end_session_grants, revoke_grant
 from checkrein.store.phases import set_phase
 from checkrein.store.releases import add_release
+from doors.hooks.test_door import ATTENDED, Agent, said
 
 LIMITS = Settings().approval
 EVERY = ("session", "until", "uses", "always")
@@ -607,3 +608,45 @@ def test_nothing_runs_that_nobody_said_yes_to(pipeline, bash, clock, steps):
                 say(pipeline, open_ones[0].entry, "approved" if how else "denied", remember=how)
             except InputError:
                 assert first == "family"
+
+
+# -- a yes in the agent's own dialog --------------------------------------------------------------------
+
+
+@pytest.fixture
+def dialog(pipeline, project):
+    """An agent with a person before it, who says yes to whatever its dialog shows."""
+    agent = Agent(pipeline, project)
+
+    def run(command, call, *, ran=None):
+        word = said(agent.call(command, call, facts=ATTENDED))
+        if word != "deny":
+            agent.done(ran or command, call)
+        return word
+
+    return run
+
+
+def test_a_yes_in_the_dialog_is_for_once_unless_the_user_wants_more(pipeline, dialog, user_settings):
+    assert [dialog("git commit -m x", f"t{number}") for number in range(2)] == ["ask", "ask"]
+    assert all_grants(pipeline.store) == []
+    user_settings('[approval]\nremember_native = "session"')
+    assert dialog("git commit -m y", "t3") == "ask"
+    assert dialog("git commit -m z", "t4") == "allow"
+    (made,) = all_grants(pipeline.store)
+    assert (made.what, made.session, made.channel, made.until) == ("family", "s-1", "agent", None)
+
+
+def test_a_yes_in_the_dialog_to_what_is_high_or_opaque_is_for_once(pipeline, dialog, user_settings):
+    user_settings('[approval]\nremember_native = "session"')
+    for line in ("rm a", "python -c 'print(1)'", "make $X"):
+        assert [dialog(line, f"{line} {number}") for number in range(2)] == ["ask", "ask"]
+    assert all_grants(pipeline.store) == []
+
+
+def test_a_call_changed_in_the_dialog_leaves_no_memory_of_the_one_that_was_asked(
+    pipeline, dialog, user_settings
+):
+    user_settings('[approval]\nremember_native = "session"')
+    assert dialog("git commit -m x", "t1", ran="git merge x") == "ask"
+    assert dialog("git commit -m x", "t2") == "ask"

@@ -283,7 +283,7 @@ class HookDoor:
             data = {"project": call.project, "session": call.session, "tool": call.name, "agent": call.agent}
             self.pipeline.note("unjudged", data)
             return replies.silent()
-        self._answered_in_dialog(entry)
+        self._answered_in_dialog(entry, call)
         self.pipeline.finish(entry, event.outcome or "unknown", output=event.output, evidence=event.evidence)
         if call.tool == "Agent" and event.outcome in ("success", "failure"):
             failed = event.outcome == "failure"
@@ -292,20 +292,22 @@ class HookDoor:
 
     _failed = _done
 
-    def _answered_in_dialog(self, entry: str) -> None:
+    def _answered_in_dialog(self, entry: str, ran: ToolCall) -> None:
         """A call that was asked about and ran was approved in the agent's own dialog."""
         found = fold(records.of_entries(self.pipeline.store, [entry]))
         if found and found[0].verdict == "ask" and found[0].answer is None:
             try:
-                remember = self._native_memory(entry, found[0].project)
+                remember = self._native_memory(entry, ran)
                 self.pipeline.answer(entry, "approved", actor=self.user, channel="agent", remember=remember)
             except InputError:
                 return
 
-    def _native_memory(self, entry: str, project: str) -> Remember | None:
+    def _native_memory(self, entry: str, ran: ToolCall) -> Remember | None:
         """How far a yes in the agent's own dialog reaches, as the user set it."""
         call = self.pipeline.broker.call(entry)
-        if call is None or self.pipeline.policies.of(project).settings.approval.remember_native == "once":
+        reach = self.pipeline.policies.of(ran.project).settings.approval.remember_native
+        # INVARIANT: a call that was changed in the dialog is no yes to the one we asked about.
+        if reach == "once" or call is None or call.argument_hash != ran.argument_hash:
             return None
         risk = self.pipeline.judge(call).verdict.risk
         return Remember(what="family") if family_of(risk) is not None else None

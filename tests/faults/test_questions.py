@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -14,6 +15,7 @@ from ground import SOAK
 
 from checkrein import __version__, knocking, wire
 from checkrein.errors import CheckreinError, InputError
+from checkrein.hookclient import client as python_client
 from checkrein.hookclient import client_words
 from checkrein.runtime import door_file, write_door
 from checkrein.settings.sources import state_dir
@@ -21,7 +23,10 @@ from checkrein.store.questions import waiting
 from checkrein.store.sqlite import SqliteStore
 from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running
 
-ROUNDS, KILLS, WAITING = (10, 10, 20) if SOAK else (1, 6, 20)
+# Kills in every round: with all questions open, and in the middle of the answers.
+ROUNDS, EARLY, LATE, WAITING = (10, 10, 10, 20) if SOAK else (1, 3, 3, 20)
+PYTHON_CLIENT = [sys.executable, "-I", "-S", python_client.__file__]
+LONGEST = 1.2
 SAYS = {"approved": (0, "allow"), "denied": (2, "deny")}
 
 
@@ -46,7 +51,7 @@ class Agent:
         self.project = project
         self.hooks = {}
 
-    def ask(self, call, session="s-1", command=None):
+    def ask(self, call, session="s-1", command=None, client=None):
         body = {
             "session_id": session,
             "cwd": self.project,
@@ -56,7 +61,7 @@ class Agent:
             "tool_use_id": call,
         }
         process = subprocess.Popen(
-            [*client_words(), str(door_file()), "claude-code", "gate", "580"],
+            [*(client or client_words()), str(door_file()), "claude-code", "gate", "580"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -102,6 +107,17 @@ def until_all_wait(count):
         time.sleep(0.05)
 
 
+def until_another_runs(pid):
+    """Nobody but the hooks starts it."""
+    deadline = time.monotonic() + 30
+    found = pid
+    while found in (pid, None):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+        with contextlib.suppress(CheckreinError):
+            found = running()
+
+
 def say(entry, answer):
     """What a person means to say, said until the server has heard it; what it says it recorded."""
     while True:
@@ -137,13 +153,19 @@ def listed_for_sure():
 
 
 def kill(number=signal.SIGKILL):
-    """Whoever holds the store, also when it is only starting."""
+    """End whoever holds the store, also when it is only starting."""
     deadline = time.monotonic() + 30
     while (pid := _holder()) is None:
         assert time.monotonic() < deadline, "nobody started a server"
         time.sleep(0.005)
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def kill_again_and_again(chance, times):
+    for _ in range(times):
+        time.sleep(chance.uniform(0.02, LONGEST))
+        kill()
 
 
 def check(agent, calls, said):
@@ -176,20 +198,13 @@ def test_killing_the_server_loses_no_question_and_answers_none_twice(agent):
         now = [f"r{number}-{each}" for each in range(WAITING)]
         calls += now
         with someone_there():
-            for call in now:
-                agent.ask(call, session=f"s-{call}")
+            for place, call in enumerate(now):
+                agent.ask(call, session=f"s-{call}", client=PYTHON_CLIENT if place % 4 == 0 else None)
             until_all_wait(WAITING)
-        # Some die with everything still open, some in the middle of the answers.
-        moments = [chance.uniform(0.02, 0.9) for _ in range(KILLS)]
-        early, later = moments[: KILLS // 3], moments[KILLS // 3 :]
-        for pause in early:
-            time.sleep(pause)
-            kill()
-        person = threading.Thread(target=say_all, args=(said, chance, sum(later), failures))
+        kill_again_and_again(chance, EARLY)
+        person = threading.Thread(target=say_all, args=(said, chance, LATE * LONGEST / 2, failures))
         person.start()
-        for pause in later:
-            time.sleep(pause)
-            kill()
+        kill_again_and_again(chance, LATE)
         person.join(300)
         assert not failures, failures[0]
         assert not person.is_alive()
@@ -205,7 +220,9 @@ def test_after_a_restart_everything_waits_as_before(agent, number):
             agent.ask(call)
         until_all_wait(3)
         before = listed()
+    pid = running()
     kill(number)
+    until_another_runs(pid)
     until_all_wait(3)
     assert listed() == before
     said = {each["id"]: say(each["id"], "approved") for each in before}

@@ -5,6 +5,7 @@
  * It decides nothing. client.py does the same where there is no C compiler: change both together.
  * It starts with every tool call, so it uses no stdio and no heap: static pages that are never touched
  * cost nothing. One timer ends every wait; its handler may call fail(), which makes only system calls.
+ * When a server ends while a person is asked, the same is asked of the next one, until SECONDS are over.
  *
  * INVARIANT: whatever is unexpected ends in fail(): a gate refuses, the other modes step aside.
  */

@@ -1,5 +1,6 @@
 import http.client
 import json
+import re
 import threading
 import time
 
@@ -80,6 +81,18 @@ def test_who_was_away_gets_what_it_missed(listen, ask, pipeline):
     found = back.until("asked")
     assert found["entry"] == second.entry != first.entry
     assert int(found["id"]) > seen
+
+
+def test_nothing_is_lost_between_a_page_and_its_line(visitor, ask):
+    seq = re.search(r'data-seq="(\d+)"', visitor.get("/").text)[1]
+    waiter = ask()
+    line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=5)
+    line.request("GET", f"{visitor.place}/feed?after={seq}", headers={"Cookie": visitor.cookie})
+    response = line.getresponse()
+    while waiter.entry.encode() not in response.readline():
+        pass
+    response.close()
+    line.close()
 
 
 def test_who_missed_too_much_looks_at_the_page_anew(listen, work):

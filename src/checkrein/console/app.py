@@ -26,6 +26,7 @@ from checkrein.console.visits import Handler, endpoint
 
 PAGES: dict[str, Handler] = {
     "/": inbox.show,
+    "/inbox": inbox.show,
     "/inbox/card/{id}": inbox.card,
     "/inbox/more": inbox.more,
     "/calls": calls.show,

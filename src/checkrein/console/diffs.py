@@ -15,6 +15,8 @@ _MOST_WRITTEN = 400
 
 def changed(old: str, new: str) -> tuple[Line, ...]:
     """What an edit takes out and puts in."""
+    if old.endswith("\n") and new.endswith("\n"):
+        old, new = old[:-1], new[:-1]
     before, after = old.split("\n"), new.split("\n")
     if len(before) + len(after) > _MOST_LINES:
         return tuple([("out", f"-{each}") for each in before] + [("in", f"+{each}") for each in after])

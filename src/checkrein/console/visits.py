@@ -19,6 +19,7 @@ from checkrein.console.desk import Desk
 from checkrein.console.forms import Fields, fields
 from checkrein.console.signin import Signed, cookies_of, same
 from checkrein.errors import CheckreinError, NotFoundError, PersonOnlyError, StoreError
+from checkrein.store import records
 
 _LONGEST_QUERY = 16_384
 _FORM = "application/x-www-form-urlencoded"
@@ -33,6 +34,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     named: dict[str, str] = {}
     query: Fields = Fields()
     form: Fields = Fields()
+    # The newest record before anything was read: from here on the page hears what happens.
+    seq: int = 0
     # A script asks for a piece of a page; everybody else for the whole.
     piece: bool = False
 
@@ -51,7 +54,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "actor": self.desk.actor,
         }
         if not name.startswith("_"):
-            common |= {"told": self.session.hear(), "waiting": waiting_count(self.desk)}
+            common |= {"seq": self.seq, "told": self.session.hear(), "waiting": waiting_count(self.desk)}
         return rendering.page(name, status, **common, **values)
 
     def back(self, path: str, told: str = "", kind: str = "good", **query: Any) -> Response:
@@ -110,9 +113,12 @@ async def _form(request: Request) -> Fields:
 
 def _answered(handler: Handler, request: Request, session: Signed, form: Fields) -> Response:
     place = f"/at/{session.place}"
+    desk: Desk = request.app.state.desk
     try:
+        head = records.head(desk.store)
         visit = Visit(
-            desk=request.app.state.desk,
+            desk=desk,
+            seq=head[0] if head else 0,
             session=session,
             path=request.url.path.removeprefix(place) or "/",
             named={name: str(value) for name, value in request.path_params.items()},

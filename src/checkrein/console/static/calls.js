@@ -18,6 +18,6 @@ if (table) {
     while (rows.children.length > MOST) rows.lastElementChild.remove();
   };
   hear((record) => {
-    if (["decided", "opened"].includes(record.kind) && !timer) timer = setTimeout(look, 60);
+    if (record.kind === "decided" && !timer) timer = setTimeout(look, 60);
   });
 }

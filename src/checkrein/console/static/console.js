@@ -68,13 +68,12 @@ function signedOut() {
 }
 
 function listen() {
-  const source = new EventSource(`${place}/feed`);
+  const source = new EventSource(`${place}/feed?after=${body.dataset.seq}`);
   source.onopen = () => {
     lost.hidden = true;
     light.className = "live on";
     light.title = "This page hears what happens";
     body.dataset.live = "1";
-    for (const listener of listeners) listener({ kind: "opened" });
   };
   source.onerror = () => {
     light.className = "live off";

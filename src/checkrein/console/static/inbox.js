@@ -136,7 +136,7 @@ function unfold(card, part) {
   const details = card.querySelector(`[data-part="${part}"]`);
   if (!details) return;
   details.open = true;
-  details.querySelector("textarea, input, select")?.focus();
+  details.querySelector("textarea, input:not([value='']), select")?.focus();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -157,6 +157,13 @@ document.addEventListener("keydown", (event) => {
   if (act) { event.preventDefault(); act(); }
 });
 
+list.addEventListener("toggle", (event) => {
+  // Who opens it means to remember the least there is; who closes it means nothing.
+  if (!event.target.matches('[data-part="remember"]')) return;
+  const choices = event.target.querySelectorAll("[name=remember]");
+  choices[event.target.open && choices.length > 1 ? 1 : 0].checked = true;
+}, true);
+
 function picked() {
   // Answers for many show themselves once there are many to answer.
   const number = list.querySelectorAll(".pick input:checked").length;
@@ -175,7 +182,6 @@ document.querySelector("[data-all]").addEventListener("change", (event) => {
 });
 
 hear((record) => {
-  if (record.kind === "opened") { for (const card of cards()) refresh(card.dataset.question); fill(); }
   if (record.kind === "asked") fill();
   if (record.kind === "answered" && record.entry) {
     if (document.getElementById(`q-${record.entry}`)?.dataset.question) refresh(record.entry);

@@ -168,6 +168,19 @@ def test_a_second_hook_of_the_same_call_hears_the_same(ground):
     assert ground.count("decided") == 1
 
 
+def test_a_hook_that_goes_away_withdraws_nothing_another_waits_for(ground):
+    entry = ground.ask()
+    ground.restart()
+    thread, answers = heard(ground)
+    ground.until_awaited(entry)
+    gone = Line()
+    gone.open = False
+    assert "stopped waiting" in reason(ground.agent.call("make release", line=gone))
+    ground.say(entry)
+    thread.join(10)
+    assert said(answers[0]) == "allow"
+
+
 @pytest.mark.parametrize("later_call", [{"call": "t2"}, {"cwd": "/"}, {"command": "make release "}])
 def test_an_approval_covers_no_other_call(ground, later_call):
     """INVARIANT: a question fits exactly its call."""

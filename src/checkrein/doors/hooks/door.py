@@ -224,7 +224,8 @@ class HookDoor:
                     return settled
                 if time.monotonic() >= line.deadline or self._is_over(entry):
                     self._settle(entry, "expired", "timeout")
-        if not native:
+        # A call may be heard twice: what another hook still waits for stays asked.
+        if not native and not broker.is_awaited(entry):
             self._settle(entry, "cancelled", "agent", "the agent stopped waiting")
         return None
 

@@ -1,7 +1,7 @@
 import pytest
 
 from checkrein.call import ToolCall, digest
-from checkrein.halfseen import Candidates, HalfSeen
+from checkrein.halfseen import Candidates, HalfSeen, look_of
 from checkrein.ledger.events import cut
 from checkrein.ledger.redact import Redactor
 from checkrein.policy.conditions import conditions
@@ -17,7 +17,7 @@ def seen(arguments, most=65536):
 
 def shows(arguments, path, most=65536, **test):
     (condition,) = conditions([{"path": path, **(test or {"equals": 1})}])
-    return seen(arguments, most).shows(condition)
+    return seen(arguments, most).shows(look_of(condition))
 
 
 def test_what_was_kept_whole_is_seen_whole_whatever_it_looks_like():
@@ -68,8 +68,8 @@ def test_that_a_hidden_value_is_there_can_be_told():
 
 def test_a_change_without_a_mark_hides_everything():
     (condition,) = conditions([{"path": "n", "equals": 1}])
-    assert not HalfSeen({"n": 1}, digest({"n": 2})).shows(condition)
-    assert not HalfSeen("[cut: 9 bytes]", digest({"n": 1})).shows(condition)
+    assert not HalfSeen({"n": 1}, digest({"n": 2})).shows(look_of(condition))
+    assert not HalfSeen("[cut: 9 bytes]", digest({"n": 1})).shows(look_of(condition))
 
 
 def possible(*raw, arguments, tool="Bash", server=None):

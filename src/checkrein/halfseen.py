@@ -7,7 +7,7 @@ both are followed to the end. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +21,12 @@ from checkrein.policy.rules import Rule, RuleSet
 _CUT = re.compile(r"\[cut: \d+ (?:characters|bytes)\]\Z")
 # A name this long was cut itself, and may stand for another.
 _LONGEST_NAME = 200
+# Where a condition looks, and whether it only asks if something is there.
+Look = tuple[tuple[str | int, ...], bool]
+
+
+def look_of(condition: Condition) -> Look:
+    return condition.steps, all(name == "exists" for name, _ in condition.tests)
 
 
 class HalfSeen:
@@ -32,13 +38,19 @@ class HalfSeen:
         # Changed, and no mark says where: then nothing in it can be relied on.
         self._is_lost = not self.is_whole and (not isinstance(given, dict) or not _is_marked(given))
         self._given = given
+        self._known: dict[Look, bool] = {}
 
-    def shows(self, condition: Condition) -> bool:
-        """Whether everything the condition looks at is there."""
+    def shows(self, look: Look) -> bool:
+        """Whether everything a condition looks at is there."""
         if self.is_whole:
             return True
-        only_presence = all(name == "exists" for name, _ in condition.tests)
-        return not self._is_lost and _shows(self._given, condition.steps, only_presence)
+        if self._is_lost:
+            return False
+        # Many rules look at the same place.
+        known = self._known.get(look)
+        if known is None:
+            known = self._known[look] = _shows(self._given, *look)
+        return known
 
 
 def _shows(value: Any, steps: tuple[str | int, ...], only_presence: bool) -> bool:
@@ -71,34 +83,48 @@ def _is_marked_name(name: str) -> bool:
     return MASK in name or len(name) >= _LONGEST_NAME
 
 
+class _Candidate(msgspec.Struct, frozen=True):
+    """A rule, where each of its conditions looks, and the rule by its name alone."""
+
+    rule: Rule
+    looks: tuple[tuple[Condition, Look], ...]
+    named: RuleSet
+
+
 class Candidates:
     """A rule set, asked which of its rules could decide a call that is seen in part."""
 
     def __init__(self, rules: RuleSet) -> None:
-        self._rules = rules.rules
-        self._named: dict[tuple[str | None, str], tuple[Rule, ...]] = {}
+        self._all = [
+            _Candidate(each, tuple((one, look_of(one)) for one in each.when), RuleSet([bare(each)]))
+            for each in rules.rules
+        ]
+        self._fitting: dict[tuple[str | None, str], list[_Candidate]] = {}
+
+    def rules_for(self, call: ToolCall) -> RuleSet:
+        """The rules whose server and name fit; the others have no say in the call."""
+        return RuleSet([each.rule for each in self._named(call)])
 
     def of(self, call: ToolCall, seen: HalfSeen, now: float, resolve: Resolve | None) -> list[Rule | None]:
         """Every rule that may be the first to match, and None where it may be that none does."""
         possible: list[Rule | None] = []
-        for rule in self._fitting(call):
+        for each in self._named(call):
+            rule = each.rule
             if (rule.expires_at is not None and now >= rule.expires_at) or rule.uses == 0:
                 continue
-            answer = _matches(rule, call, seen, resolve)
+            answer = _matches(each, call, seen, resolve)
             if answer is not False:
                 possible.append(rule)
             if answer is True:
                 return possible
         return [*possible, None]
 
-    def _fitting(self, call: ToolCall) -> Iterable[Rule]:
-        """The rules whose server and name fit, in order; calls of one tool share the answer."""
+    def _named(self, call: ToolCall) -> list[_Candidate]:
+        """Calls of one tool share the answer."""
         key = (call.server, call.tool)
-        if key not in self._named:
-            self._named[key] = tuple(
-                each for each in self._rules if RuleSet([bare(each)]).match(call, 0.0) is not None
-            )
-        return self._named[key]
+        if key not in self._fitting:
+            self._fitting[key] = [each for each in self._all if each.named.match(call, 0.0) is not None]
+        return self._fitting[key]
 
 
 def bare(rule: Rule) -> Rule:
@@ -106,17 +132,18 @@ def bare(rule: Rule) -> Rule:
     return msgspec.structs.replace(rule, when=(), expires_at=None, uses=None)
 
 
-def _matches(rule: Rule, call: ToolCall, seen: HalfSeen, resolve: Resolve | None) -> bool | None:
+def _matches(candidate: _Candidate, call: ToolCall, seen: HalfSeen, resolve: Resolve | None) -> bool | None:
     """Whether the rule matches; None where that cannot be told. As in `rules`, but for what is not seen."""
+    allow = candidate.rule.action == "allow"
     hidden, doubt = False, False
-    for condition in rule.when:
-        if not seen.shows(condition):
+    for condition, look in candidate.looks:
+        if not seen.shows(look):
             hidden = True
             continue
-        answer, _ = holds(condition, Context(call, resolve), every=rule.action == "allow")
+        answer, _ = holds(condition, Context(call, resolve), every=allow)
         if answer == "no":
             return False
         doubt = doubt or answer == "unknown"
-    if doubt and rule.action == "allow":
+    if doubt and allow:
         return False
     return None if hidden else True

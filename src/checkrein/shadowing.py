@@ -19,7 +19,7 @@ from checkrein import earning
 from checkrein.call import Category, Risk, ToolCall, Verdict, Word
 from checkrein.errors import InputError, LedgerError, RuleError
 from checkrein.halfseen import Candidates, HalfSeen, bare
-from checkrein.ledger.entries import body_of_row
+from checkrein.ledger.entries import body_of_row, moment
 from checkrein.ledger.terms import term
 from checkrein.policies import InForce, Policies
 from checkrein.policy import Policy, decide
@@ -82,10 +82,22 @@ class _Side(msgspec.Struct):
     candidates: Candidates
     own: Candidates
     alone: dict[tuple[int, int], Policy] = {}
+    narrow: dict[tuple[str | None, str], Policy] = {}
 
     @classmethod
     def of(cls, policy: Policy) -> _Side:
-        return cls(policy, Candidates(policy.rules), Candidates(policy.project_rules), {})
+        return cls(policy, Candidates(policy.rules), Candidates(policy.project_rules), {}, {})
+
+    def for_tool(self, call: ToolCall) -> Policy:
+        """The policy with only the rules that can touch this tool: the same verdict, sooner."""
+        key = (call.server, call.tool)
+        if key not in self.narrow:
+            self.narrow[key] = msgspec.structs.replace(
+                self.policy,
+                rules=self.candidates.rules_for(call),
+                project_rules=self.own.rules_for(call),
+            )
+        return self.narrow[key]
 
     def only(self, rule: Rule | None, own: Rule | None) -> Policy:
         """The policy if these are the rules that match."""
@@ -171,7 +183,7 @@ class Trial:
     ) -> _Said | None:
         """The word under one side's rules; None where it depends on what cannot be seen."""
         if seen.is_whole:
-            return self._word(side.policy, call, risk, scores, stage)
+            return self._word(side.for_tool(call), call, risk, scores, stage)
         # Where no rule is heard, what it looks at does not matter.
         unheard = decide(call, risk, side.only(None, None), scores, now=self._now)
         if unheard.stage in _BEFORE_RULES and stage != "release":
@@ -285,7 +297,7 @@ def _about(each: _Recorded) -> dict[str, Any]:
     data = each.data
     return {
         "entry": each.entry,
-        "at": each.at,
+        "at": moment(each.at),
         "tool": data.name,
         "project": data.project,
         "input": _short(data.input),

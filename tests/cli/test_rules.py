@@ -1,3 +1,4 @@
+import io
 import json
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from checkrein.authority.phase import switch
 from checkrein.call import tool_call
 from checkrein.cli import checkrein
+from checkrein.cli.rules import _progress
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
@@ -170,3 +172,20 @@ def test_only_rules_are_tried(run, home, day):
 def test_trying_needs_no_record(run, home):
     (home / "rules.toml").write_text(TRIED)
     assert run("rules", "try", str(home / "rules.toml")) == "None of 0 calls would be decided otherwise.\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_what_takes_a_while_shows_how_far_it_is(monkeypatch):
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    with _progress(5000) as step:
+        step(500, 4000)
+        step(4000, 4000)
+    assert "Trying" in shown.getvalue()
+    assert "100%" in shown.getvalue()
+    with _progress(10) as step:
+        assert step is None

@@ -89,6 +89,7 @@ def test_many_are_told_as_one():
 
 def test_what_cannot_be_seen_is_spelled_out():
     assert visible("a\x1b[2Jb\u202ec\u200b\r\n\td", 99) == "a\\x1b[2Jb\\u{202e}c\\u{200b}\\r\\n d"
+    assert visible("rm\u00a0-rf\u3000\u2800\u3164", 99) == "rm\\xa0-rf\\u{3000}\\u{2800}\\u{3164}"
     assert visible("grün ✓ 語", 99) == "grün ✓ 語"
     assert visible("x" * 50, 10) == "xxxxxxxxxx… [50 characters]"
 

@@ -22,7 +22,9 @@ _LONGEST_QUOTE = 900
 _LONGEST_LINE = 160
 _MOST_LISTED = 8
 _MOST_LINES = 24
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+# Letters and signs that show nothing.
+_EMPTY = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 # What a chat program would act on: calling everybody in the room, naming somebody, a link under other words.
 _ACTS = re.compile(r"(?<=<)(?=[@!#])|(?<=@)(?=(?:everyone|here|channel|all|room)\b)|(?<=\])(?=\()", re.I)
 _TITLES = {
@@ -62,7 +64,7 @@ def visible(text: str, most: int) -> str:
 def _spelled(char: str) -> str:
     if char.isascii() and char.isprintable():
         return char
-    if unicodedata.category(char) not in _UNSEEN:
+    if unicodedata.category(char) not in _UNSEEN and char not in _EMPTY:
         return char
     code = ord(char)
     return {9: " ", 10: "\\n", 13: "\\r"}.get(code) or (

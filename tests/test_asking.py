@@ -95,7 +95,7 @@ def test_a_family_covers_its_like_and_says_who_said_so(pipeline, bash):
     made = remember(pipeline, bash("git commit -m x"))
     verdict = pipeline.decide(bash("git commit -m y")).verdict
     assert (verdict.word, verdict.stage, verdict.rule) == ("allow", "grant", made.id)
-    assert "ada approved `git commit` in this project" in verdict.reasons[0].text
+    assert "ada approved `git commit -m` in this project" in verdict.reasons[0].text
     assert word(pipeline, bash("git merge x")) == "ask"
     assert word(pipeline, bash("git commit --amend -m y")) == "ask"
 

@@ -49,6 +49,8 @@ SAME = [
     ("echo one > a.txt", "echo two > b.txt"),
     ("cargo build && cargo test", "cargo build"),
     ("CI=true make x", "make x"),
+    ("git checkout -b x", "git checkout -b y"),
+    ("mkdir -p a/b", "mkdir -p c"),
 ]
 
 
@@ -67,6 +69,14 @@ OTHER = [
     ("mkdir a", "mkdir ~/a"),
     ("echo x > notes.txt", "echo x > Makefile"),
     ("git commit -m x", "git commit -F /etc/hostname"),
+    ("git commit -m x", "git commit -am x"),
+    ("git commit -m x", "git commit --template=y -m x"),
+    ("git checkout -b x", "git checkout main src/a.py"),
+    ("git checkout main", "git checkout src/a.py"),
+    ("git merge main", "git merge other"),
+    ("git tag v1", "git tag -f v1"),
+    ("truncate -s 8 a", "truncate -r b a"),
+    ("tar -cf a.tar src", "tar -rf a.tar src"),
     # a command more
     ("go test ./a", "go test ./a && make x"),
     ("go test ./a", "go test ./a | tee out.txt"),
@@ -268,7 +278,8 @@ def marks(risk):
     """Kind, scope and, where it counts, target; said anew so that a slip in the product is seen."""
     for effect in risk.effects:
         free = effect.kind == "read" or (effect.kind == "write" and effect.scope in PLACES)
-        target = " ".join(effect.target.split()[:2]) if effect.kind == "git" else effect.target
+        alike = effect.kind == "git" and effect.target.startswith(("git add ", "git commit "))
+        target = " ".join(effect.target.split()[:2]) if alike else effect.target
         yield (effect.kind, effect.scope, "" if free else target)
 
 
@@ -327,7 +338,7 @@ def test_no_real_line_is_covered_by_the_family_of_another_with_less():
         ("go test ./a", "`go test` in this project, with no other effect than now"),
         (
             "sed -i s/a/b/ src/a.py",
-            "`sed` in this project, writing files of the project, source files, "
+            "`sed -i` in this project, writing files of the project, source files, "
             "with no other effect than now",
         ),
         (

@@ -250,11 +250,11 @@ def test_a_version_is_asked_for_in_many_ways():
     ("line", "commands"),
     [
         ("go test ./a -run X", ("go test",)),
-        ("git commit -m x && git --no-pager add d", ("git commit", "git add")),
-        ("sed -i s/a/b/ src/x.py; echo done", ("sed", "echo")),
+        ("git commit -m x && git --no-pager add d", ("git commit -m", "git add --no-pager")),
+        ("sed -i s/a/b/ src/x.py; echo done", ("sed -i", "echo")),
         ("/usr/bin/go vet ./...", ("go vet",)),
         ("timeout 5 pytest tests/a", ("pytest", "timeout")),
-        ('git commit -m "$(cat notes)"', ("cat", "git commit")),
+        ('git commit -m "$(cat notes)"', ("cat", "git commit -m")),
     ],
 )
 def test_what_effects_say_in_full_needs_no_more_than_a_name(line, commands):

@@ -20,6 +20,7 @@ _OPAQUE = 0.8
 _LONGEST, _MOST = 200, 64
 # Stands for what a shell line leaves open.
 _HOLE = "…"
+_ALIKE = ("git add", "git commit")
 _LABEL, _NAMED = 100, 4
 # Where one file is like another; of every other effect the target counts too.
 _PLACES = {
@@ -123,8 +124,9 @@ def _counts(effect: Effect) -> str:
     """What of an effect's target makes it another effect."""
     if effect.kind == "read" or (effect.kind == "write" and effect.scope in _PLACES):
         return ""
-    # `git add src/a.py` is like `git add src/b.py`, whatever comes before the subcommand.
-    return " ".join(effect.target.split()[:2]) if effect.kind == "git" else effect.target
+    # `git add src/a.py` is like `git add src/b.py`; `git checkout main` is not like `git checkout src/a.py`.
+    subcommand = " ".join(effect.target.split()[:2])
+    return subcommand if effect.kind == "git" and subcommand in _ALIKE else effect.target
 
 
 def _sign(effect: Effect) -> str:

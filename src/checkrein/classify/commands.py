@@ -51,6 +51,7 @@ _LOADERS = frozenset(
 )
 """Commands that run the files of the directory they stand in even when they only show something."""
 _ASKS = (("--help", "--version"), ("--help", "--version", "-help", "-version"))
+_OPTION = re.compile(r"-+[^-]")
 _PLACES = frozenset("src docs tests tmp project null".split())
 """Where one file written is like another."""
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*$")
@@ -95,7 +96,10 @@ def headed(shell: Shell, words: list[Word], found: list[Finding], cwd: str | Non
     kinds = {finding.effect.kind for finding in found}
     # INVARIANT: a command whose effects do not say all is named with every word and its folder
     told = all(_says_all(finding.effect) for finding in found) and not (kinds - {"read"} and _open(rest))
-    spelled = [name, *(_subcommand_of(shell, name, rest) if told else [word.text for word in rest])]
+    spelled = [name, *([word.text for word in rest] if not told else _subcommand_of(shell, name, rest))]
+    if told and kinds & {"git", "write"}:
+        # What an option makes of a command, no effect tells: `git branch -f`, `truncate -s`, `tar -x`.
+        spelled += sorted({word.text.partition("=")[0] for word in rest if _OPTION.match(word.text)})
     line = " ".join(shlex.quote(text) for text in spelled).replace(HOLE, "…")
     if not kinds - {"read"}:
         return line

@@ -15,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 IMAGES = Path(__file__).parent / "images"
+PICTURES = (
+    ("inbox", "/"),
+    ("calls", "/calls"),
+    ("trust", "/trust?domain=test_run"),
+    ("policy", "/policy"),
+)
 EDIT = {
     "file_path": "src/shop/prices.py",
     "old_string": "def total(items):\n    return sum(item.price for item in items)\n",
@@ -105,7 +111,7 @@ def capture(console: Any, folder: Path) -> None:
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for theme in ("light", "dark"):
             context = browser.new_context(
-                viewport={"width": 1180, "height": 860}, color_scheme=theme, device_scale_factor=1.5
+                viewport={"width": 1180, "height": 860}, color_scheme=theme, device_scale_factor=1.25
             )
             tab = context.new_page()
             tab.goto(console.link())
@@ -113,12 +119,7 @@ def capture(console: Any, folder: Path) -> None:
             place = tab.evaluate("document.body.dataset.place")
             base = f"http://127.0.0.1:{console.port}{place}"
             mark = "" if theme == "light" else "-dark"
-            for name, path in (
-                ("inbox", "/"),
-                ("calls", "/calls"),
-                ("trust", "/trust?domain=test_run"),
-                ("policy", "/policy"),
-            ):
+            for name, path in PICTURES if theme == "light" else PICTURES[:1]:
                 tab.goto(base + path)
                 tab.wait_for_selector("body[data-live]")
                 tab.screenshot(path=folder / f"console-{name}{mark}.png")
@@ -150,7 +151,7 @@ def main() -> None:
         from checkrein.store.sqlite import SqliteStore
 
         project = "/home/ada/shop"
-        authority.user_name = lambda _uid: "ada"
+        authority.user_name = lambda uid: "ada"  # noqa: ARG005
         clock = Clock()
         pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
         agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)

@@ -17,7 +17,8 @@ def test_an_edit_that_changes_nothing_says_so():
 
 def test_a_very_long_edit_is_not_compared():
     found = changed("a\n" * 3000, "b\n" * 3000)
-    assert len(found) == 6000
+    assert len(found) < 1000
+    assert "\n".join(line for _, line in found).count("+b") == 3000
 
 
 @given(st.text())

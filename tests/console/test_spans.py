@@ -11,6 +11,12 @@ def test_highlighting_leaves_nothing_out(text):
     assert "".join(piece for _, piece in json_spans(text)) == text
 
 
+def test_what_is_long_is_shown_plain():
+    text = "rm -rf x; " * 2000
+    assert shell_spans(text) == (("", text),)
+    assert json_spans(text) == (("", text),)
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "piece"),
     [

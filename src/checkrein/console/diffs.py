@@ -11,6 +11,8 @@ _CONTEXT = 3
 # Beyond this a diff is not computed: its time grows with the product of both sides.
 _MOST_LINES = 2_000
 _MOST_WRITTEN = 400
+# Beyond this lines are not told apart any more; they are all there.
+_MOST_TOLD_APART = 600
 
 
 def changed(old: str, new: str) -> tuple[Line, ...]:
@@ -19,9 +21,9 @@ def changed(old: str, new: str) -> tuple[Line, ...]:
         old, new = old[:-1], new[:-1]
     before, after = old.split("\n"), new.split("\n")
     if len(before) + len(after) > _MOST_LINES:
-        return tuple([("out", f"-{each}") for each in before] + [("in", f"+{each}") for each in after])
+        return _bounded([f"-{each}" for each in before] + [f"+{each}" for each in after])
     found = list(difflib.unified_diff(before, after, lineterm="", n=_CONTEXT))[2:]
-    return tuple(_line(each) for each in found) or (("place", "nothing changes"),)
+    return _bounded(found) or (("place", "nothing changes"),)
 
 
 def written(content: str) -> tuple[Line, ...]:
@@ -34,11 +36,16 @@ def written(content: str) -> tuple[Line, ...]:
 
 def patched(text: str) -> tuple[Line, ...]:
     """A patch in any of the usual spellings."""
-    return tuple(_line(each) for each in text.split("\n"))
+    return _bounded(text.split("\n"))
 
 
 def is_patch(text: str) -> bool:
     return text.lstrip().startswith(_PATCH_STARTS) and "\n" in text
+
+
+def _bounded(lines: list[str]) -> tuple[Line, ...]:
+    apart, rest = lines[:_MOST_TOLD_APART], lines[_MOST_TOLD_APART:]
+    return (*(_line(each) for each in apart), *((("", "\n".join(rest)),) if rest else ()))
 
 
 def _line(text: str) -> Line:

@@ -42,12 +42,12 @@ class Feed:
     async def run(self) -> None:
         """Look for new records until cancelled."""
         self._loop = asyncio.get_running_loop()
-        self._seen = await run_in_threadpool(self._end)
         try:
             while True:
                 await asyncio.sleep(POLL_SECONDS)
-                with contextlib.suppress(CheckreinError):
-                    await self._look()
+                if self._listeners:
+                    with contextlib.suppress(CheckreinError):
+                        await self._look()
         finally:
             self.close()
 
@@ -72,6 +72,9 @@ class Feed:
     async def listen(self, after: int | None) -> AsyncGenerator[bytes]:
         """Events after this number, then each new one; an empty comment now and then keeps the line open."""
         queue: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4 * _MOST_MISSED)
+        if not self._listeners:
+            # Nobody looked for a while.
+            self._seen = await run_in_threadpool(self._end)
         # Listen before looking back: nothing falls between the two, and pages can hear a thing twice.
         self._listeners.add(queue)
         try:

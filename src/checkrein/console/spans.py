@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 Span = tuple[str, str]
+# Longer texts are shown plain: an agent must not keep the server busy with colours.
+LONGEST = 8_000
 
 _SHELL = re.compile(
     r"""(?P<space>\s+)
@@ -31,6 +33,8 @@ _JSON = re.compile(
 
 def shell_spans(text: str) -> tuple[Span, ...]:
     """Commands, flags, strings, variables and operators of a shell line."""
+    if len(text) > LONGEST:
+        return (("", text),)
     spans: list[Span] = []
     starting = True
     for found in _SHELL.finditer(text):
@@ -61,6 +65,8 @@ def _word(piece: str, starting: bool) -> str:
 
 def json_spans(text: str) -> tuple[Span, ...]:
     """Keys, strings, numbers and words of pretty JSON."""
+    if len(text) > LONGEST:
+        return (("", text),)
     spans: list[Span] = []
     at = 0
     for found in _JSON.finditer(text):

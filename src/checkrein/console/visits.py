@@ -42,7 +42,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     def url(self, path: str, **query: Any) -> str:
         """An address below this browser's own place."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
-        return f"/at/{self.session.place}{path}" + (f"?{urlencode(given)}" if given else "")
+        return f"/at/{self.session.place}{path}" + (f"?{urlencode(given, errors='replace')}" if given else "")
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
         """A whole page, or a piece of one."""

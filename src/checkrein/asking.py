@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from checkrein.approval.broker import Broker
-from checkrein.approval.families import Family, What, covers, family_of, label_of
+from checkrein.approval.families import Family, What, family_of, label_of, within
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict, digest
 from checkrein.errors import InputError
 from checkrein.ledger.record import Ledger, new_id
@@ -82,8 +82,10 @@ class Asking:
     def grant(self, call: ToolCall, risk: Risk) -> Consent | None:
         """The remembered answer that covers a call which would be asked about."""
         now = self._clock()
-        for each in live_grants(self._store, call.project, call.session, call.server, call.tool, now):
-            if _covers(each, call, risk):
+        found = live_grants(self._store, call.project, call.session, call.server, call.tool, now)
+        seen = _Seen(call, risk) if found else None
+        for each in found:
+            if seen is not None and _covers(each, seen):
                 span = "for this session" if each.session else "before"
                 return Consent("grant", each.id, f"{each.made_by} approved {each.label} {span}.")
         return None
@@ -188,14 +190,29 @@ class _Reach(msgspec.Struct, frozen=True):
     family: Family | None = None
 
 
-def _covers(grant: Grant, call: ToolCall, risk: Risk) -> bool:
+class _Seen:
+    """What grants are compared with, worked out once for a call however many there are."""
+
+    def __init__(self, call: ToolCall, risk: Risk) -> None:
+        self.asker, self.family, self.risk = asker(call), family_of(risk), risk
+        self.bindings = {
+            session: msgspec.structs.replace(call, session=session).binding for session in ("", call.session)
+        }
+
+
+def _covers(grant: Grant, seen: _Seen) -> bool:
     if grant.what == "exact":
-        return grant.body == msgspec.structs.replace(call, session=grant.session).binding
-    reach = msgspec.json.decode(grant.body, type=_Reach)
+        return grant.body == seen.bindings[grant.session]
+    reach = _reach.decode(grant.body)
     # INVARIANT: what one agent was granted covers no other agent, user or door.
-    if reach.asker != asker(call):
+    if reach.asker != seen.asker:
         return False
-    return covers(reach.family, risk) if reach.family is not None else risk.category < Category.high
+    return (
+        within(reach.family, seen.family) if reach.family is not None else seen.risk.category < Category.high
+    )
+
+
+_reach = msgspec.json.Decoder(_Reach)
 
 
 def _grant(entry: str, call: ToolCall, risk: Risk, how: Remember, by: Answerer, now: float) -> Grant:

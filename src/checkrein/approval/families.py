@@ -74,7 +74,11 @@ def _is_clear(risk: Risk) -> bool:
 
 def covers(family: Family, risk: Risk) -> bool:
     """Whether a call belongs to the family."""
-    found = family_of(risk)
+    return within(family, family_of(risk))
+
+
+def within(family: Family, found: Family | None) -> bool:
+    """Whether everything one family does the other does too."""
     # INVARIANT: a remembered family never covers a call with an effect, a scope or a command more.
     return (
         found is not None

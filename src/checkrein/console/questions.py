@@ -83,7 +83,7 @@ def offered(desk: Desk, entry: str) -> list[dict[str, str]]:
     if call is None:
         return []
     risk, masked = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor.text
-    return [{"what": each.what, "label": masked(each.label)} for each in offers(call, risk)]
+    return [{"what": each.what, "label": each.label} for each in offers(call, risk, masked)]
 
 
 def trust_now(desk: Desk, project: str, domains: list[str]) -> dict[str, float]:

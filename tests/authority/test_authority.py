@@ -20,6 +20,7 @@ PERSON_ONLY = {
     "rule.edit": {"id": "x", "changes": {}},
     "rule.move": {"id": "x", "priority": 1},
     "rule.remove": {"id": "x"},
+    "console.open": {},
     "grant.revoke": {"id": "g-1"},
     "notify.test": {},
     "passphrase.set": {"new": "a long passphrase"},

@@ -263,8 +263,9 @@ def test_starting_another_agent_is_high(command):
     assert judge(command).category is Category.high
 
 
-def test_reading_our_configuration_is_fine():
-    assert allowed(judge("cat ~/.config/checkrein/config.toml"))
+def test_our_configuration_is_read_through_us():
+    assert allowed(judge("checkrein config show"))
+    assert judge("cat ~/.config/checkrein/config.toml").category is Category.critical
 
 
 def test_a_secret_that_was_read_and_data_that_leaves_are_critical_together():

@@ -95,4 +95,7 @@ def test_a_taken_port_is_named_and_hooks_go_on(home, user_settings, stopped, pre
         user_settings(f"[server]\nhttp_port = {port}\n")
         stopped.start()
         assert stopped.hook(pre("ls"))[2] == 0
-        assert "cannot be used" in (home / "state/checkrein/server.log").read_text()
+        deadline = time.monotonic() + 10
+        while "cannot be used" not in (home / "state/checkrein/server.log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

@@ -174,8 +174,9 @@ _NOT_PROJECT = re.compile(
 _SELF = re.compile(
     r"/(?:\.local/state|\.config|state|run/user/\d+)/checkrein/|/checkrein-\d+/|/bin/checkrein(?:-hook)?/"
 )
-# The key that signs the record, and what opens the door over HTTP.
-_OWN_SECRETS = frozenset({"ledger.key", "http-token"})
+# The key that signs the record, what opens the door over HTTP, and the settings, which may hold tokens of
+# channels (`checkrein config show` prints them masked).
+_OWN_SECRETS = frozenset({"ledger.key", "http-token", "webhook.key", "passphrase", "config.toml"})
 _SECRET_TAIL = re.compile(
     r"(?:^|/)(?:environ|\.env|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|credentials)$"
     r"|/\.(?:ssh|aws|gnupg|kube)(?:/|$)|\.(?:pem|key|p12|pfx|kdbx)$"

@@ -27,6 +27,7 @@ from checkrein.doors.hooks.door import HookDoor, Waiting
 from checkrein.doors.hooks.replies import Reply, refuse_unread
 from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
 from checkrein.ledger.verify import BackgroundCheck
+from checkrein.notifying import Notifier
 from checkrein.peers import Peer, peer_of
 from checkrein.pipeline import Pipeline
 from checkrein.runtime import private_folder, socket_path, spool_dir, write_door
@@ -62,6 +63,12 @@ class Server:
         self._ended = threading.Event()
         self._outdated = False
         self._replaying = threading.Lock()
+        self.notifier = Notifier(
+            pipeline,
+            lambda: pipeline.policies.of("").settings.notify,
+            journal.say,
+            console=self._console_address,
+        )
         self._console: Console | None = None
         self._console_lock = threading.Lock()
         self._workers = Workers(self._listen(), self._answer)
@@ -73,6 +80,7 @@ class Server:
             dialect(agent)
         self.replay()
         write_door(self.path)
+        self.notifier.start()
         self._workers.start()
         self.journal.say(f"serving on {self.path}, version {__version__}, process {os.getpid()}")
         http = self._open_http()
@@ -87,6 +95,7 @@ class Server:
                 check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger)
                 check.start()
         reader.give_up()
+        self.notifier.stop()
         if check is not None:
             check.join(_BUSY_SECONDS)
         if http:
@@ -221,6 +230,10 @@ class Server:
                 self.journal.say(f"console on 127.0.0.1:{console.port}")
                 self._console = console
         return self._console.link()
+
+    def _console_address(self) -> str:
+        """Where the console is, for who is signed in already; nothing while it does not run."""
+        return f"http://127.0.0.1:{self._console.port}/" if self._console else ""
 
     def _attend(self, asked: Asked, connection: socket.socket) -> None:
         """A person looks at the questions for as long as the connection is open."""

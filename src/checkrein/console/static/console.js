@@ -90,6 +90,12 @@ function listen() {
   addEventListener("pagehide", () => source.close());
 }
 
+addEventListener("storage", (event) => {
+  // This browser signed in anew in another tab, after the server was started again: go on there.
+  if (event.key === "place" && !body.dataset.live && /^\/at\/[\w-]+$/.test(event.newValue ?? "")) {
+    location.replace(event.newValue + location.pathname.slice(place.length) + location.search + location.hash);
+  }
+});
 setInterval(tick, 500);
 tick();
 // After the page's own script had the chance to listen too.

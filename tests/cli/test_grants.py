@@ -14,7 +14,7 @@ def test_a_remembered_yes_is_listed_and_revoked(run, server, started, agent, unt
     assert grant["what"] == "family"
     assert grant["until"]
     assert agent.judged("git commit -m two", "toolu_2")[0] == "allow"
-    assert "`git commit`" in run("grants", "list")
+    assert "`git commit -m`" in run("grants", "list")
     assert "Revoked" in run("grants", "revoke", grant["id"])
     assert run.json("grants", "list", "--json") == []
     run("grants", "revoke", grant["id"], code=2)

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkrein.console.app import ACTIONS, PAGES
+from checkrein.ledger.entries import body_of_row
+from checkrein.store import records
 
 
 def paths(table):
@@ -62,6 +64,36 @@ def test_a_link_works_once(stranger, console):
 def test_a_stolen_cookie_is_no_good_at_a_guessed_place(visitor):
     assert visitor.request("GET", "/at/guessed/").status == 401
     assert visitor.request("GET", "/").status == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "cookie", "token", "why"),
+    [
+        ({}, "", "x", "not signed in"),
+        ({}, "checkrein=forged", "x", "not signed in"),
+        ({}, None, "forged", "without the token"),
+        ({"Origin": "http://evil.example"}, None, None, "Another site"),
+        ({"Host": "evil.example"}, None, None, "127.0.0.1 and localhost only"),
+    ],
+)
+def test_a_forged_answer_is_refused_and_recorded_once(visitor, ask, pipeline, headers, cookie, token, why):
+    waiter = ask()
+    visitor.cookie = visitor.cookie if cookie is None else cookie
+    fields = {"answer": "approved"} | ({} if token is None else {"csrf": token})
+    for _ in range(5):
+        assert visitor.post(f"/inbox/answer/{waiter.entry}", fields, **headers).status in (401, 403, 421)
+    assert waiter.settled is None
+    found = [body_of_row(row)["data"] for row in records.after(pipeline.store, 0, ("request_refused",))]
+    assert len(found) == 1
+    assert why in found[0]["reason"]
+
+
+def test_a_replayed_answer_is_told_and_changes_nothing(visitor, ask):
+    waiter = ask()
+    fields = {"answer": "approved"}
+    assert visitor.post(f"/inbox/answer/{waiter.entry}", fields).status == 303
+    assert visitor.post(f"/inbox/answer/{waiter.entry}", {"answer": "denied"}).status == 400
+    assert waiter.answer().state == "approved"
 
 
 def test_who_signs_out_is_out(visitor):

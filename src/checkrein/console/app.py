@@ -79,7 +79,7 @@ def build(desk: Desk) -> ASGIApp:
     app.state.desk = desk
     app.router.redirect_slashes = False
     # Outermost: also what is said about a failure is dressed.
-    return Guard(app, desk.hosts, desk.failed)
+    return Guard(app, desk.hosts, refused=desk.refused, failed=desk.failed)
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -14,13 +17,14 @@ from checkrein.authority import Asked, perform
 from checkrein.console.checking import Check
 from checkrein.console.feed import Feed
 from checkrein.console.signin import SignIn
-from checkrein.errors import InputError
+from checkrein.errors import CheckreinError, InputError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.store import Store
 
 _UNKNOWN = "There is no request"
 _MOST_FAILURES = 20
+_REFUSED_SECONDS = 60.0
 
 
 class Desk:
@@ -32,6 +36,8 @@ class Desk:
         self.feed = Feed(pipeline.store)
         self.check = Check(pipeline)
         self.port = 0
+        self._lock = threading.Lock()
+        self._refused: dict[str, float] = {}
         self.failures: deque[str] = deque(maxlen=_MOST_FAILURES)
         self._asked = Asked(pipeline, agents, Peer(0, os.geteuid()), stop, signed_in=True)
 
@@ -45,6 +51,17 @@ class Desk:
 
     def now(self) -> float:
         return self.pipeline.clock()
+
+    def refused(self, why: str) -> None:
+        """Record that somebody tried what only a signed-in person may do; a flood of it is recorded once."""
+        now = time.monotonic()
+        with self._lock:
+            last = self._refused.get(why)
+            if last is not None and now - last < _REFUSED_SECONDS:
+                return
+            self._refused[why] = now
+        with contextlib.suppress(CheckreinError):
+            self._asked.agents.refused("console", why)
 
     def failed(self, error: Exception) -> None:
         """A page failed through no fault of its reader; kept for the health page."""

@@ -24,6 +24,7 @@ async def sign_in(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     opened = desk.signin.open(request.path_params["secret"])
     if opened is None:
+        await run_in_threadpool(desk.refused, "a sign-in link was used, old or made up")
         text = "This link was used already, or is more than a minute old."
         return page("signed_out.html", 403, text=text)
     response = page("signed_in.html", place=f"/at/{opened.place}/")

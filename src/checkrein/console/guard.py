@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 4 << 20
@@ -24,6 +25,8 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
 _SAFE = ("GET", "HEAD")
+# What no browser of a person's does by itself; it is recorded.
+_SUSPICIOUS = (403, 421)
 _METHODS = (*_SAFE, "POST")
 
 
@@ -35,9 +38,14 @@ class Guard:
     """Plain ASGI, so that a stream that has no end passes through it."""
 
     def __init__(
-        self, app: ASGIApp, hosts: Callable[[], frozenset[str]], failed: Callable[[Exception], None]
+        self,
+        app: ASGIApp,
+        hosts: Callable[[], frozenset[str]],
+        *,
+        refused: Callable[[str], None],
+        failed: Callable[[Exception], None],
     ) -> None:
-        self._app, self._hosts, self._failed = app, hosts, failed
+        self._app, self._hosts, self._note, self._failed = app, hosts, refused, failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -51,33 +59,35 @@ class Guard:
                 _dress(message, scope["path"])
             await send(message)
 
-        refused = self._refused(scope)
-        if refused is not None:
-            await refused(scope, receive, dressed)
+        status, why = self._refused(scope)
+        if status:
+            if status in _SUSPICIOUS:
+                await run_in_threadpool(self._note, why)
+            await PlainTextResponse(f"{why}\n", status)(scope, receive, dressed)
             return
         try:
             await self._app(scope, _limited(receive), dressed)
         except Exception as error:  # noqa: BLE001 - its page has been sent; the others notice nothing
             self._failed(error)
 
-    def _refused(self, scope: Scope) -> Response | None:
-        """Why this request goes no further."""
+    def _refused(self, scope: Scope) -> tuple[int, str]:
+        """Why this request goes no further, and its status; 0 and nothing if it does."""
         headers, hosts = Headers(scope=scope), self._hosts()
         # INVARIANT: a page reached under another name (DNS rebinding) gets nothing.
         if headers.getlist("host") not in [[host] for host in hosts]:
-            return _said(421, "This console answers to 127.0.0.1 and localhost only.")
+            return 421, "This console answers to 127.0.0.1 and localhost only."
         origins = headers.getlist("origin")
         if origins and origins != [f"http://{headers['host']}"]:
-            return _said(403, "Another site asked for this.")
+            return 403, "Another site asked for this."
         if scope["method"] not in _METHODS:
-            return _said(405, "This cannot be done.")
+            return 405, "This cannot be done."
         # INVARIANT: nothing is changed for another page, also not one on another port of this machine.
         if scope["method"] not in _SAFE and headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return _said(403, "Another site asked for this.")
+            return 403, "Another site asked for this."
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or len(length) > 12:
-            return _said(400, "The length cannot be read.")
-        return _said(413, "This is too large.") if int(length) > LARGEST_BODY else None
+            return 400, "The length cannot be read."
+        return (413, "This is too large.") if int(length) > LARGEST_BODY else (0, "")
 
 
 def _limited(receive: Receive) -> Receive:
@@ -101,7 +111,3 @@ def _dress(message: Message, path: str) -> None:
         headers[name] = value
     # Our own scripts and styles are no secret, and asked for again with every page.
     headers["cache-control"] = "no-cache" if path.startswith("/static/") else "no-store"
-
-
-def _said(status: int, text: str) -> Response:
-    return PlainTextResponse(f"{text}\n", status)

@@ -77,7 +77,10 @@ def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def answer(request: Request) -> Response:
         session = signed(request)
+        desk: Desk = request.app.state.desk
         if session is None:
+            if request.method == "POST":
+                await run_in_threadpool(desk.refused, "a form came from a browser that is not signed in")
             return signed_out()
         try:
             form = await _form(request)
@@ -85,6 +88,7 @@ def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             return failed(error)
         if request.method == "POST" and not same(form.text("csrf"), session.csrf):
             # INVARIANT: nothing changes without the token only our own pages hold.
+            await run_in_threadpool(desk.refused, "a form came without the token of its session")
             text = "The form was not sent from this console, or is too old. Go back and reload the page."
             return rendering.page("plain.html", 403, title="Not done", text=text)
         return await run_in_threadpool(_answered, handler, request, session, form)

@@ -34,6 +34,14 @@ def test_the_whole_record_is_verified_on_request(visitor, work):
     assert "verifies" in visitor.get("/calls").text
 
 
+def test_what_was_tried_and_refused_is_shown(visitor):
+    assert "Tried and refused" not in visitor.get("/health").text
+    visitor.post("/health/verify", {"csrf": "forged"})
+    text = visitor.get("/health").text
+    assert "Tried and refused" in text
+    assert "without the token of its session" in text
+
+
 def test_a_passphrase_is_set_twice_the_same(visitor):
     assert visitor.post("/health/passphrase", {"new": "long enough", "again": "other"}).status == 400
     assert visitor.post("/health/passphrase", {"new": "short", "again": "short"}).status == 400

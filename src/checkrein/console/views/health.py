@@ -10,11 +10,13 @@ from starlette.responses import Response
 from checkrein.console import choices
 from checkrein.console.visits import Visit
 from checkrein.errors import InputError
+from checkrein.ledger.entries import body_of_row
 from checkrein.settings import SECTIONS, Settings, keys_of
 from checkrein.settings.sources import user_file
-from checkrein.store import records
+from checkrein.store import Reader, records
 
 _DEFAULTS = Settings()
+_LOOK_BACK, _MOST_REFUSED = 20_000, 8
 
 
 def show(visit: Visit) -> Response:
@@ -38,7 +40,18 @@ def show(visit: Visit) -> Response:
         file=str(user_file()),
         passphrase=visit.desk.offered("passphrase.state"),
         failures=list(visit.desk.failures),
+        refused=_refused(visit.desk.store, head[0] if head else 0),
     )
+
+
+def _refused(reader: Reader, head: int) -> list[dict[str, Any]]:
+    """What somebody tried lately that only a person may do, newest first."""
+    sql = (
+        f"SELECT {records.COLUMNS} FROM record "  # noqa: S608
+        "WHERE seq > ? AND kind = 'request_refused' ORDER BY seq DESC LIMIT ?"
+    )
+    rows = reader.query(sql, (head - _LOOK_BACK, _MOST_REFUSED))
+    return [{"at": row[1], **body_of_row(row)["data"]} for row in rows]
 
 
 def in_force(settings: Settings) -> list[dict[str, Any]]:

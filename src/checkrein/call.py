@@ -104,7 +104,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     complexity: float = 0.5
     reasons: tuple[Reason, ...] = ()
-    # The commands of a shell line as people name them (`go test`), with every word where effects do not say all.
+    # The commands of a shell line: `go test`; with every word where their effects do not say all.
     commands: tuple[str, ...] = ()
 
 

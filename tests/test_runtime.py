@@ -116,6 +116,7 @@ def test_a_file_where_the_folder_should_be_is_explained(home):
 
 
 def test_every_state_directory_has_a_socket_of_its_own(home, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/4711")
     first = socket_path()
     assert first.parent == Path(os.environ["XDG_RUNTIME_DIR"], "checkrein")
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "other"))

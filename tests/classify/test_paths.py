@@ -101,7 +101,7 @@ def test_names_that_resemble_a_secret_are_not_one(path):
         ("AGENTS.md", "agent-config"),
         (".vscode/settings.json", "agent-config"),
         ("checkrein.toml", "self"),
-        ("~/.config/checkrein/config.toml", "self"),
+        ("~/.config/checkrein/config.toml", "self-secret"),
         ("~/.local/state/checkrein/store.db", "self"),
         ("src/checkrein/classify/paths.py", "src"),
         ("docs/checkrein.md", "docs"),

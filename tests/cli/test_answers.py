@@ -2,6 +2,11 @@ import json
 
 import pytest
 
+from checkrein.call import tool_call
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
 
 @pytest.fixture
 def attended(run, server, started, until):
@@ -63,11 +68,11 @@ def test_what_is_gone_or_answered_is_said(run, attended, agent):
     assert "settled already" in run("deny", question, code=2)
 
 
-def test_an_answer_nobody_waits_for_is_said_to_be_late(run, attended, agent, server, until):
-    calling, question = agent.asks("make x")
-    server.kill()
-    server.wait(10)
-    assert agent.told(calling)[0] == "deny"
+def test_an_answer_nobody_waits_for_is_said_to_be_late(run, project):
+    earlier = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    call = {"tool": "Bash", "arguments": {"command": "make x"}, "project": project}
+    question = earlier.decide(tool_call(call), asking=True).entry
+    earlier.close()
     assert "does not wait for it here any more" in run("approve", question)
 
 

@@ -5,6 +5,7 @@ The floor beside it is the smallest page there is, over the same socket.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import random
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -138,11 +140,25 @@ def arrival(browser: _Browser, pipeline: Any) -> list[float]:
     return took
 
 
+@contextlib.contextmanager
+def _home(name: str) -> Iterator[None]:
+    """A home of its own, for as long as it takes."""
+    variables = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
+    before = {each: os.environ.get(each) for each in variables}
+    os.environ.update({each: f"{name}/{each.lower()}" for each in variables})
+    try:
+        yield
+    finally:
+        for each, value in before.items():
+            if value is None:
+                del os.environ[each]
+            else:
+                os.environ[each] = value
+
+
 def section() -> str:
     random.seed(11)
-    with tempfile.TemporaryDirectory(prefix="checkrein-bench-") as name:
-        for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
-            os.environ[variable] = f"{name}/{variable.lower()}"
+    with tempfile.TemporaryDirectory(prefix="checkrein-bench-") as name, _home(name):
         from checkrein.agents import Agents
         from checkrein.console.serving import Console
         from checkrein.pipeline import Pipeline

@@ -36,6 +36,15 @@ def test_the_badge_counts_what_waits(visitor, ask):
     assert "<span data-waiting-number>2</span>" in visitor.get("/calls").text
 
 
+def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(visitor, console):
+    signin = console.desk.signin
+    [session] = signin._sessions.values()
+    for ask, counts in ((visitor.piece, False), (visitor.get, True)):
+        session.used_at = before = session.used_at - 100
+        ask("/inbox/more?room=1")
+        assert (session.used_at != before) is counts
+
+
 def test_pieces_say_what_is_wrong_in_a_line(visitor):
     answer = visitor.piece("/inbox/card/none")
     assert answer.status == 404

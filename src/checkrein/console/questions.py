@@ -111,13 +111,13 @@ def settled(desk: Desk, entry: str) -> dict[str, Any] | None:
 def lately_settled(desk: Desk, limit: int) -> list[dict[str, Any]]:
     """The newest answers, newest first."""
     head = records.head(desk.store)
-    sql = "SELECT entry, max(at) FROM record WHERE seq > ? AND kind = 'answered' GROUP BY entry"
-    rows = desk.store.query(sql, ((head[0] if head else 0) - _LOOK_BACK,))
-    newest = sorted(rows, key=lambda row: row[1], reverse=True)[:limit]
-    folded = {each.id: each for each in fold(records.of_entries(desk.store, [row[0] for row in newest]))}
+    sql = "SELECT entry, at FROM record WHERE seq > ? AND kind = 'answered' ORDER BY seq DESC LIMIT ?"
+    rows = desk.store.query(sql, ((head[0] if head else 0) - _LOOK_BACK, limit))
+    newest: dict[str, float] = dict(reversed(rows))
+    folded = {each.id: each for each in fold(records.of_entries(desk.store, list(newest)))}
     return [
         {**_shown_entry(folded[entry]), "answer": folded[entry].answer, "at": at}
-        for entry, at in newest
+        for entry, at in reversed(newest.items())
         if entry in folded
     ]
 

@@ -76,7 +76,8 @@ def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """A handler as Starlette calls it: signed in, forms checked, errors in plain words."""
 
     async def answer(request: Request) -> Response:
-        session = signed(request)
+        # What an open page fetches by itself keeps nobody signed in.
+        session = signed(request, use=request.method == "POST" or not _is_piece(request))
         desk: Desk = request.app.state.desk
         if session is None:
             if request.method == "POST":
@@ -107,6 +108,10 @@ def signed_out() -> Response:
     return rendering.page("signed_out.html", 401)
 
 
+def _is_piece(request: Request) -> bool:
+    return request.headers.get("x-piece") == "1"
+
+
 async def _form(request: Request) -> Fields:
     if request.method != "POST":
         return Fields()
@@ -128,11 +133,11 @@ def _answered(handler: Handler, request: Request, session: Signed, form: Fields)
             named={name: str(value) for name, value in request.path_params.items()},
             query=fields(request.url.query[:_LONGEST_QUERY].encode()),
             form=form,
-            piece=request.headers.get("x-piece") == "1",
+            piece=_is_piece(request),
         )
         return handler(visit)
     except CheckreinError as error:
-        if request.headers.get("x-piece") == "1":
+        if _is_piece(request):
             return rendering.page("_error.html", status_of(error), message=error.message, remedy=error.remedy)
         return failed(error, place)
 

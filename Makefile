@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test check corpus bench e2e soak picture lock wheels clean help
+.PHONY: run test browser check corpus bench e2e soak picture lock wheels clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
@@ -29,9 +29,15 @@ $(READY): requirements/dev.txt pyproject.toml hatch_build.py src/checkrein/hookc
 run: $(READY)
 	@$(BIN)/checkrein demo
 
-test: $(READY)
+# Debian's Chromium, for the browser tests; where it may not be installed they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { echo "Installing Chromium for the browser tests (once) ..."; \
+	    apt-get update -qq >/dev/null && apt-get install -y -qq chromium >/dev/null 2>&1 || echo "It cannot be installed."; }
+
+test: $(READY) browser
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	@$(BIN)/coverage run -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --fail-under=$(COVERAGE)
 
@@ -78,3 +84,4 @@ clean:
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 COVERAGE ?= 95
+WORKERS  ?= auto

@@ -8,11 +8,13 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import deciding, hooks, looking_up, recording, risk
+from bench import asking, console, deciding, hooks, looking_up, recording, risk
 
 TARGET = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTIONS = {
     "hooks": hooks.section,
+    "asking": asking.section,
+    "console": console.section,
     "risk": risk.section,
     "deciding": deciding.section,
     "recording": recording.section,

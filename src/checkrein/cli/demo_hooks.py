@@ -36,8 +36,13 @@ def scene(project: str) -> None:
         agent.call("git push --force origin main")
         agent.call("make release")
         say(dim("      nobody could be asked; now `checkrein inbox` is open in another terminal"))
-        with _person("approved"):
+        with _person({"answer": "approved"}, "approved"):
             agent.call("make release")
+        remember = {"what": "family", "for": "session"}
+        with _person({"answer": "approved", "remember": remember}, "approved for this session: git commit,"):
+            agent.call("git commit -m 'prices with discount'")
+        agent.call("git commit -m 'and a test for it'")
+        agent.call("git commit --amend --no-edit && git push")
         agent.types("/auditing")
         agent.call("pytest")
 
@@ -55,12 +60,12 @@ def _server() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _person(answer: str) -> Iterator[None]:
+def _person(answer: dict[str, Any], shown: str) -> Iterator[None]:
     """Somebody who looks at the questions and answers the first one."""
     line = knocking.start()
     wire.send(line, wire.encode_request("0", ("verb", "inbox.attend"), b"{}"))
     wire.receive(line, time.monotonic() + _PATIENCE)
-    thread = threading.Thread(target=_answer, args=(answer,))
+    thread = threading.Thread(target=_answer, args=(answer, shown))
     thread.start()
     try:
         yield
@@ -69,13 +74,13 @@ def _person(answer: str) -> Iterator[None]:
         line.close()
 
 
-def _answer(answer: str) -> None:
+def _answer(answer: dict[str, Any], shown: str) -> None:
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         found = knocking.ask(knocking.start(), "question.list", {})
         if found:
-            knocking.ask(knocking.start(), "question.answer", {"id": found[0]["id"], "answer": answer})
-            say(f"{'':<6}{click.style('you', bold=True)} {answer} {plain(found[0]['input']['command'])}")
+            knocking.ask(knocking.start(), "question.answer", {"id": found[0]["id"], **answer})
+            say(f"{'':<6}{click.style('you', bold=True)} {shown} {plain(found[0]['input']['command'])}")
             return
         time.sleep(0.02)
 

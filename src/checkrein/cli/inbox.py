@@ -42,9 +42,9 @@ def inbox(as_json: bool) -> None:
             say_json(overview.questions(reader, time.time()))
         return
     attendance = Attendance()
-    attendance.begin()
-    say(dim(f"Waiting for questions. {KEYS}" if sys.stdin.isatty() else "Waiting for questions."))
     try:
+        attendance.begin()
+        say(dim(f"Waiting for questions. {KEYS}" if sys.stdin.isatty() else "Waiting for questions."))
         with reading() as reader:
             _stay(reader, attendance)
     except KeyboardInterrupt:

@@ -36,10 +36,8 @@ browser:
 	    apt-get update -qq >/dev/null && apt-get install -y -qq chromium >/dev/null 2>&1 || echo "It cannot be installed."; }
 
 test: $(READY) browser
-	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n $(WORKERS) $(PYTEST_ARGS)
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage report --fail-under=$(COVERAGE)
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered \
+	  --cov-fail-under=$(COVERAGE) $(PYTEST_ARGS)
 
 check: $(READY)
 	@$(BIN)/ruff check .

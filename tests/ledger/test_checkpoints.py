@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import pytest
 
@@ -44,3 +46,12 @@ def test_checkpoints_are_kept_beside_the_store(tmp_path):
 def test_a_checkpoint_nobody_can_read_is_an_error_with_a_name(body):
     with pytest.raises(LedgerError, match="cannot be read"):
         Checkpoint(body, "00").content  # noqa: B018
+
+
+def test_two_processes_that_make_the_key_at_once_have_the_same(tmp_path):
+    """Each thinks there is none yet; only one of the keys may be it."""
+    signers = [Signer(tmp_path) for _ in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        keys = set(pool.map(lambda signer: signer.public, signers))
+    assert keys == {Signer(tmp_path).public}
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.key"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,11 +91,18 @@ def _append(path: Path, line: bytes) -> None:
 
 
 def _write_new(path: Path, content: bytes) -> None:
-    """The whole key or none of it, never readable by others."""
-    part = path.with_suffix(".new")
-    part.unlink(missing_ok=True)
-    _append(part, content)
-    part.rename(path)
+    """The whole key or none of it, never readable by others; whoever is first has made it for all."""
+    handle, name = tempfile.mkstemp(prefix=".key-", dir=path.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(part)
+    finally:
+        part.unlink()
 
 
 def kept(folder: Path) -> list[Checkpoint]:

@@ -36,9 +36,10 @@ def drawn(screen: object) -> object:
 
 
 def main() -> None:
+    from rich.console import Console
+
     from e2e.clients.claude import Claude, bash
     from e2e.clients.house import House
-    from rich.console import Console
 
     house = House()
     try:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 # Beyond this many connections at once the others wait in the socket's own queue.
 MOST = 256
-KEPT = 8
+# Two take turns, and stay warm; more are hired when both are busy.
+KEPT = 2
 _MOMENT = 0.05
 
 

@@ -2,9 +2,17 @@ import os
 import signal
 
 from checkrein import knocking
+from checkrein.agents import Agents
+from checkrein.authority import Asked, myself, perform
+from checkrein.authority.phase import switch
 from checkrein.call import tool_call
 from checkrein.cli import inbox as inbox_module
 from checkrein.cli.inbox import Attendance, Board, obey, shown
+from checkrein.store.questions import waiting
+
+
+def asked(pipeline):
+    return Asked(pipeline, Agents(pipeline.store, pipeline.ledger, pipeline.clock), myself())
 
 
 def reachable():
@@ -173,3 +181,25 @@ def test_a_lone_key_answers_the_question_that_stands_first(run, server, started,
     assert "git commit" in run("grants", "list")
     os.write(person, b"q")
     assert opened.wait(10) == 0
+
+
+def test_a_burst_is_one_question_and_a_yes_stops_short_of_high_risk(pipeline, project, monkeypatch, capsys):
+    switch(pipeline, "building", "ada", "test", project=project)
+    lines = [f"make part{number}" for number in range(4)] + ["rm -rf build"]
+    for line in lines:
+        raw = {"tool": "Bash", "arguments": {"command": line}, "project": project, "session": "s-1"}
+        pipeline.decide(tool_call(raw), asking=True)
+    monkeypatch.setattr(inbox_module.time, "time", pipeline.clock)
+    monkeypatch.setattr(inbox_module, "ask", lambda verb, **more: perform(asked(pipeline), verb, more))
+    board = Board(pipeline.store)
+    board.refresh()
+    out = capsys.readouterr().out
+    assert "5 questions at once" in out
+    assert out.count("make part") == 4
+    assert obey("A", board)
+    out = capsys.readouterr().out
+    assert out.count("approved") == 4
+    assert "1 of high risk still wait" in out
+    assert obey("D not today", board)
+    assert "denied" in capsys.readouterr().out
+    assert waiting(pipeline.store) == []

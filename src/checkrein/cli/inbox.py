@@ -25,7 +25,9 @@ POLL_SECONDS = 0.2
 # How soon a server that was started again finds us here.
 LOST_SECONDS = 0.05
 _GREETING_SECONDS = 10.0
-KEYS = "a = yes, s = yes for this session, d why = no, j/k = next/previous, q = leave (also: a ID, d ID why)"
+KEYS = "a = yes, s = yes for this session, d why = no, A/D = all, j/k = next/previous, q = leave (also: a ID)"
+# From here on, questions of one session that come together are shown as one.
+BURST = 4
 
 
 @click.command()
@@ -130,6 +132,17 @@ class Board:
     def has(self, start: str) -> bool:
         return any(entry.startswith(start) for entry in self._open)
 
+    def answer_all(self, word: str, message: str) -> None:
+        """One answer for every question that is open; a yes stops short of what is high risk."""
+        waiting_now = [each for each in ask("question.list") if each["id"] in self._open]
+        # INVARIANT: nobody says yes to a high risk without having looked at it.
+        meant = [each for each in waiting_now if word == "denied" or each["risk"] not in ("high", "critical")]
+        answers = [{"id": each["id"], "answer": word, "message": message} for each in meant]
+        for came in ask("question.answer_all", answers=answers):
+            say(f"{came['id']}: {came.get('answer') or plain(came['error'])}")
+        if len(meant) < len(waiting_now):
+            say(f"{len(waiting_now) - len(meant)} of high risk still wait, one by one.")
+
     def step(self, by: int) -> None:
         self._at = (self._at + by) % max(1, len(self._open))
         if self.current:
@@ -147,11 +160,18 @@ class Board:
         for entry in [each for each in self._open if each not in found]:
             say(self._came_to(entry, self._open.pop(entry)))
             self._at = 0
-        for entry, question in found.items():
-            if entry not in self._open:
-                about = described(self._reader, question)
-                self._open[entry] = about.get("tool", "")
-                say(shown(about))
+        fresh = [each for entry, each in found.items() if entry not in self._open]
+        by_session: dict[str, list[dict[str, Any]]] = {}
+        for question in fresh:
+            about = described(self._reader, question)
+            self._open[question.entry] = about.get("tool", "")
+            by_session.setdefault(question.session, []).append(about)
+        for session, abouts in by_session.items():
+            if len(abouts) >= BURST:
+                say(burst(session, abouts))
+            else:
+                for about in abouts:
+                    say(shown(about))
 
     def _came_to(self, entry: str, tool: str) -> str:
         settled = get_question(self._reader, entry)
@@ -160,6 +180,18 @@ class Board:
         who = f" by {settled.actor}" if settled.actor else ""
         why = f": {settled.message}" if settled.message else ""
         return f"{entry} {plain(tool)}: {settled.state}{plain(who)} ({settled.channel}){plain(why)}"
+
+
+def burst(session: str, abouts: list[dict[str, Any]]) -> str:
+    """Many questions of one session at once, as one: what they are, and one answer for all of them."""
+    lines = [
+        "",
+        click.style(f"{len(abouts)} questions at once", bold=True)
+        + f" from {plain(abouts[0].get('agent', ''))} session {plain(session)}",
+        *(f"  {about['id']}  {about.get('risk', '')}: {plain(about.get('summary', ''))}" for about in abouts),
+        "  A = yes to all of these that are below high risk, D why = no to all; or one by one as usual",
+    ]
+    return "\n".join(lines)
 
 
 def shown(about: dict[str, Any]) -> str:
@@ -185,6 +217,9 @@ def obey(line: str, board: Board | None = None) -> bool:
         return False
     if key in ("j", "k") and board:
         board.step(1 if key == "j" else -1)
+        return True
+    if key in ("A", "D") and board:
+        board.answer_all("approved" if key == "A" else "denied", rest.strip())
         return True
     question, message = _meant(rest.strip(), board)
     if key in ("a", "s", "d") and question:

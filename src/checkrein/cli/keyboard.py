@@ -12,7 +12,7 @@ from types import TracebackType
 
 from checkrein.cli.terminal import say
 
-ONE_KEY = "asjkq?"
+ONE_KEY = "asAjkq?"
 _END = b"\x04"
 
 
@@ -70,9 +70,9 @@ class Keyboard:
         return found
 
     def _begin(self, text: str, pressed: str) -> None:
-        if text == "d":
+        if text in ("d", "D"):
             say("No, because (Enter sends it):")
-            text = "d "
+            text = f"{text} "
         if pressed == "\x7f":
             text = text[:-2]
         self._begun = text

@@ -34,6 +34,15 @@ def test_a_no_reaches_the_agent_with_its_message(run, attended, agent):
     assert "use ninja" in reason
 
 
+def test_a_person_answers_for_the_tool(run, attended, agent):
+    calling, question = agent.asks("make version")
+    run("deny", question, "--answer", "it is 1.2.0")
+    word, reason = agent.told(calling)
+    assert word == "deny"
+    assert "it is 1.2.0" in reason
+    assert "answers for the tool" in reason
+
+
 def test_edited_arguments_are_what_runs(run, attended, agent):
     calling, question = agent.asks("make x")
     assert "no JSON object" in run("approve", question, "--edit", "[]", code=2)

@@ -101,10 +101,16 @@ def _in_editor(question: str) -> str:
 @click.command()
 @click.argument("question")
 @click.option("--message", default="", help="What the agent is told.")
+@click.option(
+    "--answer", "result", metavar="TEXT", help="Answer for the tool: the agent gets this in its place."
+)
 @json_option
-def deny(question: str, message: str, as_json: bool) -> None:
+def deny(question: str, message: str, result: str | None, as_json: bool) -> None:
     """Say no to a question; the beginning of its id is enough."""
-    came = answer(question, "denied", message=message)
+    if result is not None:
+        came = answer(question, "answered", result=result)
+    else:
+        came = answer(question, "denied", message=message)
     if as_json:
         say_json(came)
     else:

@@ -35,7 +35,7 @@ def test_a_no_reaches_the_agent_with_its_message(run, attended, agent):
 
 
 def test_a_person_answers_for_the_tool(run, attended, agent):
-    calling, question = agent.asks("make version")
+    calling, question = agent.asks("make number")
     run("deny", question, "--answer", "it is 1.2.0")
     word, reason = agent.told(calling)
     assert word == "deny"

@@ -151,14 +151,18 @@ def test_a_no_made_meanwhile_outranks_the_yes(claude, house, made):
 
 
 def test_a_question_survives_the_end_of_the_server(claude, house, made):
-    """The hook that waits loses its line and refuses; nothing runs that nobody approved."""
+    """The hook that waits finds the next server, its question still stands, and the answer counts."""
     with house.inbox():
         going = claude.begin(bash(MADE), read(house.project / "README.md"))
-        house.question()
+        question = house.question()["id"]
         house.checkrein("down")
+        until(lambda: house.json("up")["reachable"])
+        assert [each["id"] for each in house.json("inbox")] == [question]
+        assert not made.exists()
+        house.checkrein("approve", question)
         ran = going.result()
-    assert ran[0].failed and not made.exists()
-    assert not ran[1].failed, ran[1].told
-    assert house.entry(ran[0].id)["result"] != "success"
-    assert house.json("inbox") == []
+    assert not ran[0].failed, ran[0].told
+    assert made.exists()
+    found = house.entry(ran[0].id)
+    assert (found["answer"], found["result"]) == ("approved", "success")
     assert house.verifies()

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def refused_by_the_client_of(python, folder):
     return line
 
 
+@pytest.mark.skipif(bool(find_spec("ziglang")), reason="the release compiler is installed here")
 def test_without_a_compiler_the_wheel_is_pure_and_its_client_works(tmp_path):
     (tmp_path / "empty").mkdir()
     wheel = build(tmp_path, PATH=str(tmp_path / "empty"), CC="")

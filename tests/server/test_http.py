@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from checkrein.server.http import token, token_file
+from checkrein.server.http import HttpHooks, token, token_file
 
 
 @pytest.fixture
@@ -47,6 +47,30 @@ def test_a_call_is_judged_and_recorded(web, port, pre):
     assert len(web.records("decided")) == 2
 
 
+def test_a_call_that_is_too_long_is_refused_in_the_agents_words_and_recorded(web, port, pre):
+    """A status code alone is an agreement to the agent."""
+    status, body = post(port, pre("ls", padding="x" * (9 << 20)))
+    assert (status, json.loads(body)["hookSpecificOutput"]["permissionDecision"]) == (200, "deny")
+    assert [each["data"]["decision"] for each in web.records("decided")] == ["blocked"]
+
+
+def test_an_error_in_the_door_is_a_no_in_the_agents_words(home, pre):
+    def broken(_request, _line):
+        raise RuntimeError("boom")
+
+    (home / "state" / "checkrein").mkdir(parents=True)
+    made = HttpHooks(0, broken)
+    try:
+        status, body = post(made.port, pre("ls"))
+        said = json.loads(body)["hookSpecificOutput"]
+        assert (status, said["permissionDecision"]) == (200, "deny")
+        assert "boom" in said["permissionDecisionReason"]
+        assert post(made.port, pre("ls"), "/hooks/claude-code/tell")[0] == 403
+        assert post(made.port, pre("ls"), "/hooks/nobody/gate")[0] == 403
+    finally:
+        made.stop()
+
+
 def test_a_refusal_without_words_of_its_own_is_no_agreement(web, port, pre):
     status, body = post(port, pre("ls"), "/hooks/nobody/gate")
     assert (status, b"not an agent we know" in body) == (403, True)
@@ -69,7 +93,6 @@ def test_a_report_is_taken(web, port, pre):
         (403, {"Host": "evil.example"}, "/hooks/claude-code/gate"),
         (404, {}, "/hooks/claude-code/status"),
         (404, {}, "/"),
-        (413, {"Content_Length": str(9 << 20)}, "/hooks/claude-code/gate"),
         (411, {"Content_Length": "-1"}, "/hooks/claude-code/gate"),
     ],
 )

@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from checkrein.doors.hooks.door import Waiting
-from checkrein.doors.hooks.replies import Reply
+from checkrein.doors.hooks.replies import Reply, refuse_unread
+from checkrein.errors import CheckreinError
 from checkrein.settings.sources import state_dir
 from checkrein.wire import LARGEST_PAYLOAD, Request
 
 MODES = ("gate", "permission", "tell")
 WAIT_SECONDS = 580.0
 _READ_SECONDS = 10.0
+_MOST_READ = 64 << 20
 Handle = Callable[[Request, Waiting], Reply]
 
 
@@ -77,6 +79,16 @@ class HttpHooks:
         self._thread.join()
 
 
+def _failed(agent: str, mode: str, error: Exception) -> Reply:
+    """INVARIANT: an error is a no in the agent's own words; it takes a mere status code for an agreement."""
+    if mode != "gate":
+        return Reply(exit_code=2, stderr=b"Checkrein could not take this.")
+    try:
+        return refuse_unread(agent, f"Checkrein could not judge this call: {error}. Run `checkrein doctor`.")
+    except CheckreinError:
+        return Reply(exit_code=2, stderr=b"Checkrein could not judge this call.")
+
+
 class _Handler(BaseHTTPRequestHandler):
     """POST /hooks/AGENT/MODE with the agent's payload; the answer is what its hook would print."""
 
@@ -93,18 +105,27 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*refused)
             return
         _, _, agent, mode = self.path.split("/")
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        request = Request("", ("hook", agent, mode, str(int(WAIT_SECONDS))), {}, body)
         try:
+            body, facts = self._body(int(self.headers["Content-Length"]))
+            request = Request("", ("hook", agent, mode, str(int(WAIT_SECONDS))), facts, body)
             reply = type(self).answer(request, _Patient())
-        except Exception:  # noqa: BLE001 - the agent must hear a no, and a status code is none
-            self._send(500, b"Checkrein could not judge this call.")
-            return
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, a gate stays shut
+            reply = _failed(agent, mode, error)
         # INVARIANT: a refusal is never an empty answer, which agents take for an agreement.
         if reply.exit_code and not reply.stdout:
             self._send(403, reply.stderr or b"Refused.")
             return
         self._send(200, reply.stdout or b"{}")
+
+    def _body(self, length: int) -> tuple[bytes, dict[str, str]]:
+        """The payload, as the hook program would pass it on: its beginning where it is too long."""
+        body = self.rfile.read(min(length, LARGEST_PAYLOAD))
+        left = length - len(body)
+        # Read to the end, or the caller never sees that it was refused.
+        for _ in range(0, min(left, _MOST_READ), LARGEST_PAYLOAD):
+            self.rfile.read(min(left, LARGEST_PAYLOAD))
+            left -= LARGEST_PAYLOAD
+        return body, {"TRUNCATED": "1"} if length > LARGEST_PAYLOAD else {}
 
     def _refused(self) -> tuple[int, bytes] | None:
         """Why a request is not even read: browsers, strangers, other hosts, other paths, too much."""
@@ -116,9 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 401, b"Show the token."
         if len(parts) != 4 or parts[:2] != ["", "hooks"] or parts[3] not in MODES:
             return 404, b"POST /hooks/AGENT/MODE"
-        if not length.isdigit():
-            return 411, b"How long is it?"
-        return (413, b"Too long.") if int(length) > LARGEST_PAYLOAD else None
+        return None if length.isdigit() else (411, b"How long is it?")
 
     def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from checkrein import policies as policies_module
 from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
 from checkrein.store.rules import add_rule, delete_rule
@@ -37,6 +38,15 @@ def test_the_cache_is_dropped_on_every_change(store, user_settings):
     assert names(policies) == ["file#1", "r1"]
     store.write(lambda tx: delete_rule(tx, "r1"))
     assert names(policies) == ["file#1"]
+
+
+def test_folder_after_folder_takes_no_more_memory(store, monkeypatch):
+    monkeypatch.setattr(policies_module, "KEPT", 4)
+    policies = Policies(store)
+    for number in range(20):
+        policies.of(f"/p{number}")
+    assert len(policies._cache) <= 4
+    assert policies.of("/p19") is policies.of("/p19")
 
 
 def test_a_change_by_another_process_is_seen(store, user_settings):

@@ -27,6 +27,8 @@ from checkrein.store.policies import is_accepted
 from checkrein.store.rules import StoredRule, all_rules
 
 Stamp = tuple[object, ...]
+# Compiled policies kept at once; whoever names folder after folder gets no more of our memory.
+KEPT = 256
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -76,6 +78,8 @@ class Policies:
         key = (project, door, phase)
         cached = self._cache.get(key)
         if cached is None or cached[0] != stamp:
+            if len(self._cache) >= KEPT:
+                self._cache.clear()
             cached = stamp, self._compile(project, door, phase)
             self._cache[key] = cached
         return cached[1]

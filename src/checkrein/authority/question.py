@@ -73,13 +73,13 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:  # noqa: ARG001
     return [
         described(pipeline.store, each)
         | {"same": same[each.binding], "awaited": pipeline.broker.is_awaited(each.entry)}
-        | {"offers": _offers(pipeline, each.entry)}
+        | {"offers": offered(pipeline, each.entry)}
         for each in open_ones
         if first[each.binding] is each
     ]
 
 
-def _offers(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
+def offered(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
     """How far a yes could be remembered; nothing while nobody waits with the call itself."""
     call = pipeline.broker.call(entry)
     if call is None:

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from checkrein import earning
-from checkrein.approval.families import offers
-from checkrein.authority.question import described
+from checkrein.authority.question import described, offered
 from checkrein.call import split_name
 from checkrein.console import shown
 from checkrein.console.desk import Desk
@@ -68,22 +67,12 @@ def card(desk: Desk, each: Open) -> dict[str, Any]:
         "summary": shown.within(about["summary"], about["project"]),
         "blocks": shown.blocks(tool, about["input"]),
         "trust": trust_now(desk, about["project"], about["domains"]),
-        "offers": offered(desk, about["id"]),
+        "offers": offered(desk.pipeline, about["id"]),
         "awaited": desk.pipeline.broker.is_awaited(about["id"]),
         "others": each.others,
         "expires": shown.epoch(about.get("expires_at")),
         "asked": shown.epoch(about.get("asked_at")),
     }
-
-
-def offered(desk: Desk, entry: str) -> list[dict[str, str]]:
-    """How far a yes can be remembered, narrowest first; nothing where the call itself is not at hand."""
-    pipeline = desk.pipeline
-    call = pipeline.broker.call(entry)
-    if call is None:
-        return []
-    risk, masked = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor.text
-    return [{"what": each.what, "label": each.label} for each in offers(call, risk, masked)]
 
 
 def trust_now(desk: Desk, project: str, domains: list[str]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Hooks under load while the server is killed: every verdict has its record, every outcome counts once."""
 
+import contextlib
 import json
 import os
 import random
@@ -33,16 +34,25 @@ def running():
     return knocking.ask(connection, "server.about", {})["pid"] if connection else None
 
 
-@pytest.fixture
-def hooks(project):
+@contextlib.contextmanager
+def served(project):
+    """A server for the project, in building; whichever runs at the end is stopped."""
     write_door()
     knocking.ask(knocking.start(), "phase.set", {"name": "building", "project": project})
-    yield Hooks(project)
-    pid = running()
-    if pid:
-        os.kill(pid, signal.SIGTERM)
-        while knocking.is_running():
-            time.sleep(0.02)
+    try:
+        yield
+    finally:
+        pid = running()
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+            while knocking.is_running():
+                time.sleep(0.02)
+
+
+@pytest.fixture
+def hooks(project):
+    with served(project):
+        yield Hooks(project)
 
 
 class Hooks:

@@ -17,11 +17,11 @@ from checkrein import __version__, knocking, wire
 from checkrein.errors import CheckreinError, InputError
 from checkrein.hookclient import client as python_client
 from checkrein.hookclient import client_words
-from checkrein.runtime import door_file, write_door
+from checkrein.runtime import door_file
 from checkrein.settings.sources import state_dir
 from checkrein.store.questions import waiting
 from checkrein.store.sqlite import SqliteStore
-from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running
+from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running, served
 
 # Kills in every round: with all questions open, and in the middle of the answers.
 ROUNDS, EARLY, LATE, WAITING = (10, 10, 10, 20) if SOAK else (1, 3, 3, 20)
@@ -32,16 +32,10 @@ SAYS = {"approved": (0, "allow"), "denied": (2, "deny")}
 
 @pytest.fixture
 def agent(project):
-    write_door()
-    knocking.ask(knocking.start(), "phase.set", {"name": "building", "project": project})
-    made = Agent(project)
-    yield made
-    made.end()
-    pid = running()
-    if pid:
-        os.kill(pid, signal.SIGTERM)
-        while knocking.is_running():
-            time.sleep(0.02)
+    with served(project):
+        made = Agent(project)
+        yield made
+        made.end()
 
 
 class Agent:

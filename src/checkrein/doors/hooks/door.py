@@ -28,7 +28,7 @@ from checkrein.doors.hooks.resuming import Found, Resuming
 from checkrein.doors.hooks.routing import Choice, choose
 from checkrein.errors import CheckreinError, InputError
 from checkrein.ledger.entries import fold
-from checkrein.peers import Peer, Process, lineage
+from checkrein.peers import Peer, lineage
 from checkrein.pipeline import Decided, Pipeline
 from checkrein.settings.project import project_of
 from checkrein.store import Transaction, records
@@ -443,9 +443,9 @@ _MEANING = {
 }
 
 
-def _family(peer: Peer) -> list[Process]:
-    """The hook, the shell that runs it, and the agent that waits for both."""
-    return lineage(peer.pid)[:3]
+def _family(peer: Peer) -> list[tuple[int, str]]:
+    """The hook, the shell that runs it, and the agent that waits for both; whatever they call themselves."""
+    return [(each.pid, each.started) for each in lineage(peer.pid)[:3]]
 
 
 def _is_our_line(words: list[str]) -> bool:

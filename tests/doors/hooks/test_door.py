@@ -15,7 +15,7 @@ from checkrein.doors.hooks import door as door_module
 from checkrein.doors.hooks.door import HookDoor
 from checkrein.ledger.entries import fold
 from checkrein.ledger.query import Filter, entries
-from checkrein.peers import Peer
+from checkrein.peers import Peer, Process
 from checkrein.store import records
 from checkrein.store.questions import waiting
 from checkrein.wire import Request
@@ -298,10 +298,15 @@ def test_an_edited_call_without_an_id_is_known_by_what_ran(agent):
     assert [each.result for each in agent.entries()] == ["success"]
 
 
+def _named(name):
+    """A process; another name stands for another one."""
+    return Process(pid=hash(name), parent=1, started="9", name=name)
+
+
 def test_a_hook_that_outlives_its_agent_waits_for_nobody(agent, monkeypatch):
     """Seen by the one that adopted its shell."""
     above = [["hook", "sh", "agent"]]
-    monkeypatch.setattr(door_module, "lineage", lambda _pid: above[-1])
+    monkeypatch.setattr(door_module, "lineage", lambda _pid: [_named(each) for each in above[-1]])
     with agent.pipeline.broker.attending():
         answers = []
         thread = later(lambda: answers.append(agent.call("make release")))

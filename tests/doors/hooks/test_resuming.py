@@ -79,6 +79,8 @@ class Ground:
         pipeline = Pipeline(self.pipeline.store, state_dir(), clock=self.clock)
         self.agent = Agent(pipeline, self.project)
         self.agent.process = process
+        # Hooks here are as old as the test run, and their time counts from their begin.
+        self.agent.line = Line(seconds=86_400)
 
     def until_awaited(self, entry):
         deadline = time.monotonic() + 10

@@ -68,6 +68,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str = ""
     annotations: dict[str, Any] = {}
     history: tuple[Effect, ...] = ()
+    # The hash of the tool's definition, where a person accepted one.
+    definition: str = ""
 
     @property
     def name(self) -> str:
@@ -81,19 +83,18 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def binding(self) -> str:
         """What an approval binds to: this principal, this project, exactly this call in this folder."""
-        return digest(
-            [
-                self.user,
-                self.door,
-                self.agent,
-                self.session,
-                self.project,
-                self.cwd,
-                self.server,
-                self.tool,
-                self.arguments,
-            ]
-        )
+        bound = [
+            self.user,
+            self.door,
+            self.agent,
+            self.session,
+            self.project,
+            self.cwd,
+            self.server,
+            self.tool,
+            self.arguments,
+        ]
+        return digest([*bound, self.definition] if self.definition else bound)
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True):

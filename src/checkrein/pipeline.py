@@ -9,6 +9,8 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,24 @@ class Judged(msgspec.Struct, frozen=True):
     consent: Consent | None = None
 
 
+Hold = str | Callable[[Judged], str]
+
+
+class Considered(msgspec.Struct, frozen=True):
+    """A verdict on its way to the record, and how to come to another where a yes was used up meanwhile."""
+
+    entry: str
+    call: ToolCall
+    judged: Judged
+    asking: bool
+    again: Callable[[], Decided]
+
+    @property
+    def durable(self) -> bool:
+        """Whether recording it waits for the disk."""
+        return _durable(self.judged.verdict) or self.judged.verdict.word == "ask"
+
+
 class UsedUp(Exception):  # noqa: N818 - not a fault: another call took the last use, or the last room
     pass
 
@@ -102,7 +122,7 @@ class Pipeline:
         *,
         phase: str | None = "building",
         released: bool = False,
-        hold: str = "",
+        hold: Hold = "",
         asking: bool = False,
     ) -> Decided:
         """Judge a call and record the verdict. Never raises: whatever goes wrong is a refusal.
@@ -110,22 +130,43 @@ class Pipeline:
         `hold`: why a person is asked although the call would run. `asking`: an ask becomes a question that
         waits for its answer; without it, it is a verdict only.
         """
+        considered = self.consider(call, phase=phase, released=released, hold=hold, asking=asking)
+        return considered if isinstance(considered, Decided) else self.settle(considered)
+
+    def consider(
+        self,
+        call: ToolCall,
+        *,
+        phase: str | None = "building",
+        released: bool = False,
+        hold: Hold = "",
+        asking: bool = False,
+    ) -> Considered | Decided:
+        """The first half of `decide`: the verdict, which nobody may hear before `settle` recorded it."""
+        again = partial(self.decide, call, phase=phase, released=released, hold=hold, asking=asking)
         entry = new_id(self.clock())
-        risk = UNKNOWN_RISK
         try:
             judged = self.judge(call, phase=phase, released=released)
-            risk = judged.verdict.risk
-            if hold and judged.verdict.word == "allow":
+            why = "" if judged.verdict.word != "allow" else hold if isinstance(hold, str) else hold(judged)
+            if why:
                 # INVARIANT: a call that is held uses up no yes a person gave before.
-                judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, hold), consent=None)
+                judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, why), consent=None)
             if asking and judged.verdict.word == "ask":
                 judged = self._worth_asking(call, judged)
-            self._settle(entry, call, judged, asking)
+        except Exception as error:  # noqa: BLE001 - INVARIANT: what cannot be judged is refused
+            return Decided(entry, _unrecorded(UNKNOWN_RISK, error))
+        return Considered(entry, call, judged, asking, again)
+
+    def settle(self, considered: Considered) -> Decided:
+        """The second half of `decide`: record the verdict, then let it leave."""
+        entry, judged = considered.entry, considered.judged
+        try:
+            self._settle(entry, considered.call, judged, considered.asking)
             return Decided(entry, judged.verdict)
         except UsedUp:
-            return self.decide(call, phase=phase, released=released, hold=hold, asking=asking)
+            return considered.again()
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
-            return Decided(entry, _unrecorded(risk, error))
+            return Decided(entry, _unrecorded(judged.verdict.risk, error))
 
     def judge(
         self,
@@ -264,12 +305,26 @@ class Pipeline:
         """Record that an allowed call began to run."""
         self._follow_up(entry, "started", lambda _tx, _found: {})
 
+    def begin(self, entry: str) -> bool:
+        """Take a yes to exactly one call: whether it is there, and nobody took it before."""
+        taken: list[bool] = []
+
+        def start(_tx: Transaction, found: Entry) -> dict[str, Any] | None:
+            # INVARIANT: a yes lets one call run, whoever comes back for it, and however often.
+            free = found.answer == "approved" and found.started_at is None and found.completed_at is None
+            taken[:] = [free]
+            return {} if free else None
+
+        self._follow_up(entry, "started", start, durable=True)
+        return taken[0]
+
     def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
         """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
-        _known(outcome, OUTCOMES, "outcome")
-        self._follow_up(
-            entry, "finished", lambda tx, found: self._finish(tx, found, outcome, output, evidence)
-        )
+        self.store.write(self._finishing(entry, outcome, output, evidence))
+
+    def finish_soon(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> Future[None]:
+        """The same without waiting: until it is recorded, the call's fate is unknown."""
+        return self.store.submit(self._finishing(entry, outcome, output, evidence))
 
     def start_session(self, project: str, session: str, agent: str = "") -> None:
         """Record a session's begin and wake the domains that slept too long."""
@@ -352,7 +407,18 @@ class Pipeline:
         kept = events.cut(force.redactor.value(output), force.settings.retention.output_bytes)
         return events.finished(found, outcome, kept, evidence, trust, now)
 
+    def _finishing(
+        self, entry: str, outcome: str, output: Any, evidence: str
+    ) -> Callable[[Transaction], None]:
+        _known(outcome, OUTCOMES, "outcome")
+        return self._following(
+            entry, "finished", lambda tx, found: self._finish(tx, found, outcome, output, evidence)
+        )
+
     def _follow_up(self, entry: str, kind: str, data_for: FollowUp, *, durable: bool = False) -> None:
+        self.store.write(self._following(entry, kind, data_for), durable=durable)
+
+    def _following(self, entry: str, kind: str, data_for: FollowUp) -> Callable[[Transaction], None]:
         def follow(tx: Transaction) -> None:
             found = fold(records.of_entries(tx, [entry]))
             if not found:
@@ -362,7 +428,7 @@ class Pipeline:
                 self.ledger.append(tx, kind, data, entry=entry)
                 self.mirror.follow(tx)
 
-        self.store.write(follow, durable=durable)
+        return follow
 
 
 def _held(verdict: Verdict, why: str) -> Verdict:

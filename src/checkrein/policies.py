@@ -86,7 +86,9 @@ class Policies:
 
     def _stamp(self, project: str) -> Stamp:
         numbers = self._changes()
-        files = (self._user_file, f"{project}/{PROJECT_FILE}") if project else (self._user_file,)
+        # A project that is no folder (`default`) has no file.
+        own = project.startswith("/")
+        files = (self._user_file, f"{project}/{PROJECT_FILE}") if own else (self._user_file,)
         return (numbers.get("rules"), numbers.get("policies"), *(_file_stamp(path) for path in files))
 
     def _changes(self) -> dict[str, int]:

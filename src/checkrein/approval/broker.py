@@ -28,6 +28,7 @@ class Broker:
         self._calls: dict[str, ToolCall] = {}
         self._edits: dict[str, dict[str, Any]] = {}
         self._waiters: dict[str, int] = {}
+        self._told: dict[str, list[Callable[[], None]]] = {}
         self._present = 0
         self._reaches: Callable[[], bool] | None = None
 
@@ -71,6 +72,9 @@ class Broker:
             if not self._waiters.get(entry):
                 self._calls.pop(entry, None)
             self._changed.notify_all()
+            told = self._told.pop(entry, [])
+        for tell in told:
+            tell()
 
     def edited(self, entry: str) -> dict[str, Any] | None:
         """The arguments a person wrote instead, for everyone who waited: a call may be heard twice."""
@@ -84,6 +88,25 @@ class Broker:
                 self._changed.wait(seconds)
                 found = get_question(self._reader, entry)
         return found if found is not None and found.state != ASKED else None
+
+    @contextlib.contextmanager
+    def telling(self, entry: str, call: ToolCall, tell: Callable[[], None]) -> Iterator[None]:
+        """Have `tell` called once the question is answered, for who has no thread to wait with."""
+        with self.awaiting(entry, call):
+            with self._changed:
+                self._told.setdefault(entry, []).append(tell)
+            try:
+                # Answered before anybody could be told.
+                found = get_question(self._reader, entry)
+                if found is not None and found.state != ASKED:
+                    tell()
+                yield
+            finally:
+                with self._changed:
+                    if tell in self._told.get(entry, ()):
+                        self._told[entry].remove(tell)
+                    if not self._told.get(entry):
+                        self._told.pop(entry, None)
 
     def is_awaited(self, entry: str) -> bool:
         return bool(self._waiters.get(entry))

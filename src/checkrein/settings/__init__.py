@@ -152,6 +152,39 @@ class Server(msgspec.Struct, frozen=True):
     ] = 0
 
 
+class Gateway(msgspec.Struct, frozen=True):
+    call_seconds: Annotated[
+        float,
+        Key("How long a tool call may take before it counts as unanswered.", at_least=0.1, at_most=86400),
+    ] = 30.0
+    start_seconds: Annotated[
+        float, Key("How long a server may take to start and greet.", at_least=0.1, at_most=600)
+    ] = 30.0
+    idle_seconds: Annotated[
+        float, Key("A connection only one client uses ends after this long without a call.", at_least=1)
+    ] = 600.0
+    most_private: Annotated[
+        int, Key("Connections of one server that each serve one client only, at most.", at_least=1)
+    ] = 16
+    no_person: Annotated[
+        Literal["deny", "wait"],
+        Key("A call that must ask when nobody can be asked: deny it, or answer that it waits."),
+    ] = "deny"
+    taint: Annotated[
+        Literal["ask", "off"],
+        Key("After untrusted results were read, outward and destructive calls ask; off leaves them to rules."),
+    ] = "ask"
+    http_port: Annotated[
+        int,
+        Key(
+            "Loopback port of /mcp, open while a client has a token; 0 keeps it closed.",
+            at_least=0,
+            at_most=65535,
+        ),
+    ] = 7330
+    calls_per_minute: Annotated[int, Key("Requests one HTTP client may send in a minute.", at_least=1)] = 6000
+
+
 class Notify(msgspec.Struct, frozen=True):
     urls: Annotated[
         tuple[str, ...],
@@ -264,6 +297,7 @@ class Settings(msgspec.Struct, frozen=True):
     network: Network = Network()
     server: Server = Server()
     console: Console = Console()
+    gateway: Gateway = Gateway()
     notify: Notify = Notify()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
@@ -284,10 +318,11 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "network": Network,
     "server": Server,
     "console": Console,
+    "gateway": Gateway,
     "notify": Notify,
 }
 # No project has a say in these, accepted or not: they say where a person is and how to get there.
-USER_ONLY = ("notify",)
+USER_ONLY = ("notify", "gateway")
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 
 

@@ -1,0 +1,365 @@
+"""The servers file: which MCP servers stand behind the gateway, and how each is reached.
+
+The gateway reads it, `authority.upstream` changes it. Nothing here starts a server or shows a secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+
+import msgspec
+
+from checkrein.call import digest
+from checkrein.errors import ConfigError
+from checkrein.settings.secrets import environment_file, expanded, has_reference, put, secrets_file
+from checkrein.settings.sources import config_dir, read
+
+Share = Literal["auto", "shared", "client"]
+Transport = Literal["", "stdio", "http", "sse"]
+OURS = "checkrein"
+_TOP = "mcpServers"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# The spellings of other programs' files.
+_TYPES: dict[str, Transport] = {
+    "": "",
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LONGEST_TIMEOUT = 86_400.0
+
+
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One server as the file names it. References stay references until `resolve`."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    cwd: str = ""
+    env: dict[str, str] = {}
+    inherit: tuple[str, ...] = ()
+    url: str = ""
+    headers: dict[str, str] = {}
+    transport: Transport = ""
+    oauth: bool = False
+    enabled: bool = True
+    share: Share = "auto"
+    trusted: bool = False
+    timeout: float | None = None
+    description: str = ""
+    # The fingerprint of what this was resolved from, so that no secret is ever part of one.
+    origin: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for as long as it is the same server; what only says how we treat it is left out."""
+        if self.origin:
+            return self.origin
+        where = [self.command, self.args, self.cwd, self.env, self.inherit]
+        return digest([*where, self.url, self.headers, self.transport, self.oauth])
+
+    def __repr__(self) -> str:
+        # INVARIANT: a resolved server shown by accident shows no secret.
+        return f"ServerSpec({self.name!r})"
+
+
+class ServersFile(msgspec.Struct, frozen=True):
+    """The servers of the file; with a fault there are none."""
+
+    servers: dict[str, ServerSpec] = {}
+    fault: str = ""
+
+
+_FIELDS = tuple(name for name in ServerSpec.__struct_fields__ if name not in ("name", "origin", "transport"))
+KEYS = (*_FIELDS, "type")
+
+
+def servers_file() -> Path:
+    return config_dir() / "servers.json"
+
+
+def stamp() -> tuple[int, ...]:
+    """Other whenever one of the files a server is made of may be another."""
+    found: list[int] = []
+    for path in (servers_file(), environment_file(), secrets_file()):
+        try:
+            status = path.stat()
+            found += (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            found.append(0)
+    return tuple(found)
+
+
+def read_servers() -> ServersFile:
+    """What the file says. Never raises: a file that cannot be used is a fault and offers nothing."""
+    try:
+        return ServersFile(parsed(_text(servers_file()), str(servers_file())))
+    except ConfigError as error:
+        return ServersFile(fault=str(error))
+
+
+def parsed(text: str, source: str) -> dict[str, ServerSpec]:
+    """The servers in a text of such a file; raises ConfigError with the line of what is wrong."""
+    found: dict[str, ServerSpec] = {}
+    for name, raw in _entries(document(text, source), source).items():
+        try:
+            found[name] = server_spec(name, raw)
+            _no_twin(name, found)
+        except ConfigError as error:
+            raise error.at(f"{source}, line {_line(text, name, error.key)}") from None
+    return found
+
+
+def document(text: str, source: str) -> dict[str, Any]:
+    """A JSON object; what is not one is refused with its line, and so is a name written twice."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise _broken(f"is not valid JSON ({error.msg})", f"{source}, line {error.lineno}") from None
+    except (ValueError, RecursionError) as error:
+        why = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise _broken(why, source) from None
+    if not isinstance(value, dict):
+        raise _broken("is not an object", source)
+    return value
+
+
+def server_spec(name: str, raw: Any) -> ServerSpec:
+    """One entry, checked; raises ConfigError naming key and reason."""
+    check_name(name)
+    if not isinstance(raw, dict):
+        raise _wrong(name, "", "must be an object.", 'Write {"command": "..."} or {"url": "..."}.')
+    for key in raw:
+        # A switch of other programs: taken for unknown, a server meant to be off would run.
+        near = ["enabled"] if key == "disabled" else difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
+        if key not in KEYS and near:
+            raise _wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
+    taken = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
+    try:
+        spec = msgspec.convert({**taken, "name": name, "transport": _transport(name, raw)}, ServerSpec)
+    except msgspec.ValidationError as error:
+        raise _mistyped(name, str(error)) from None
+    _check(spec)
+    return spec
+
+
+def check_name(name: str) -> None:
+    """Names become part of tools' names, so they are plain, and never ours."""
+    # INVARIANT: server and tool can be told apart in `server__tool`, whatever the tool is called.
+    if not _NAME.fullmatch(name) or "__" in name or name.endswith("_"):
+        raise ConfigError(
+            _shown_name(name),
+            None,
+            "cannot be a server's name.",
+            "Use up to 32 letters, digits, `-` and single `_`, beginning with a letter or digit"
+            " and not ending in `_`.",
+        )
+    if name.casefold() == OURS:
+        raise ConfigError(name, None, "is our own name.", "Choose another.")
+
+
+def entry(spec: ServerSpec) -> dict[str, Any]:
+    """A server as the file holds it; what is as usual is not written."""
+    plain = ServerSpec(name=spec.name)
+    found: dict[str, Any] = {}
+    for key in _FIELDS:
+        if (value := getattr(spec, key)) != getattr(plain, key):
+            found[key] = list(value) if isinstance(value, tuple) else value
+    return {**({"type": spec.transport} if spec.transport else {}), **found}
+
+
+def write_servers(servers: Mapping[str, ServerSpec] | Iterable[ServerSpec]) -> None:
+    """The file with exactly these servers, whole or not at all. What we do not know in it stays."""
+    wanted = list(servers.values() if isinstance(servers, Mapping) else servers)
+    path = servers_file()
+    text = _text(path)
+    # INVARIANT: a file we cannot read is never written over.
+    parsed(text, str(path))
+    before = document(text, str(path))
+    old = _entries(before, str(path))
+    entries: dict[str, Any] = {}
+    for spec in wanted:
+        made = entry(spec)
+        server_spec(spec.name, made)
+        kept = {key: value for key, value in old.get(spec.name, {}).items() if key not in KEYS}
+        entries[spec.name] = {**made, **kept}
+    put(path, json.dumps({**before, _TOP: entries}, indent=2, ensure_ascii=False) + "\n")
+
+
+def resolve(spec: ServerSpec) -> ServerSpec:
+    """The server with its references replaced; raises ConfigError naming the reference, never a value."""
+
+    def filled(key: str, text: str) -> str:
+        return expanded(text, f"{spec.name}.{key}")
+
+    made = msgspec.structs.replace(
+        spec,
+        command=filled("command", spec.command),
+        args=tuple(filled("args", each) for each in spec.args),
+        cwd=_home(filled("cwd", spec.cwd)),
+        env={key: filled(f"env.{key}", value) for key, value in spec.env.items()},
+        url=filled("url", spec.url),
+        headers={key: filled(f"headers.{key}", value) for key, value in spec.headers.items()},
+        origin=spec.fingerprint,
+    )
+    _check(made)
+    return made
+
+
+def _text(path: Path) -> str:
+    content = read(path)
+    if content is None:
+        return ""
+    _not_open_to_others(path)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise _broken("is not UTF-8 text", str(path)) from None
+
+
+def _not_open_to_others(path: Path) -> None:
+    # INVARIANT: what another user could have written starts no program.
+    status = path.stat()
+    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & stat.S_IWOTH:
+        raise ConfigError(
+            str(path), None, "can be written by other users.", f"Run `chmod 600 {path}` and look at it."
+        )
+
+
+def _entries(top: dict[str, Any], source: str) -> dict[str, Any]:
+    if _TOP not in top and (near := difflib.get_close_matches(_TOP, list(top), n=1, cutoff=0.5)):
+        raise ConfigError(near[0], None, "is not known.", f"Did you mean `{_TOP}`?", source=source)
+    found = top.get(_TOP, {})
+    if not isinstance(found, dict):
+        raise ConfigError(
+            _TOP, None, "must be an object.", 'Write {"mcpServers": {"name": {...}}}.', source=source
+        )
+    return found
+
+
+def _check(spec: ServerSpec) -> None:
+    """What types cannot say."""
+    name = spec.name
+    if bool(spec.command.strip()) == bool(spec.url):
+        raise _wrong(name, "", "needs a `command` or a `url`, and not both.", "Write one of them.")
+    if spec.url:
+        _check_address(spec)
+    elif spec.headers or spec.oauth or spec.transport in ("http", "sse"):
+        raise _wrong(name, "", "has a `command`, so it has no address.", "Remove headers, oauth and type.")
+    if spec.url and (spec.args or spec.env or spec.cwd or spec.inherit or spec.transport == "stdio"):
+        raise _wrong(name, "", "has a `url`, so no program is started.", "Remove args, env, cwd and inherit.")
+    for key in (*spec.env, *spec.inherit):
+        if not _VARIABLE.fullmatch(key):
+            raise _wrong(name, f"env.{_shown_name(key)}", "cannot be a variable's name.", "Correct it.")
+    for text in (spec.command, spec.cwd, *spec.args, *spec.env.values()):
+        if "\x00" in text:
+            raise _wrong(name, "", "holds a zero byte.", "Remove it.")
+    if spec.timeout is not None and not 0 < spec.timeout <= _LONGEST_TIMEOUT:
+        raise _wrong(name, "timeout", "must be above 0 and at most 86400 seconds.", "Correct it.")
+
+
+def _check_address(spec: ServerSpec) -> None:
+    name = spec.name
+    for key, value in spec.headers.items():
+        if not _HEADER.fullmatch(key):
+            raise _wrong(name, f"headers.{_shown_name(key)}", "cannot be a header's name.", "Correct it.")
+        # INVARIANT: no value can add a header of its own.
+        if _CONTROL.search(value):
+            raise _wrong(name, f"headers.{key}", "holds a control character.", "Write it on one line.")
+    if has_reference(spec.url):
+        return
+    try:
+        parts = urlsplit(spec.url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong(name, "url", "is not an address.", "Write https://HOST/PATH.") from None
+    if parts.scheme not in ("http", "https") or not host or _CONTROL.search(spec.url) or " " in spec.url:
+        raise _wrong(name, "url", "must begin with https:// or http:// and a host.", "Correct it.")
+    if parts.username is not None or parts.password is not None:
+        raise _wrong(name, "url", "holds a user name or password.", "Put it into `headers`.")
+    if parts.scheme == "http" and host not in LOOPBACK and (spec.headers or spec.oauth):
+        # INVARIANT: what lets us in somewhere never travels in the clear.
+        raise _wrong(name, "url", "would send its headers unencrypted.", "Use https://.")
+
+
+def _transport(name: str, raw: dict[str, Any]) -> Transport:
+    given = raw.get("type")
+    if given is None:
+        return ""
+    if not isinstance(given, str) or given not in _TYPES:
+        raise _wrong(name, "type", "is not known.", 'Write "stdio", "http" or "sse", or leave it out.')
+    return _TYPES[given]
+
+
+def _mistyped(name: str, message: str) -> ConfigError:
+    """The library's sentence without the value, in our words."""
+    what, _, where = message.partition(" - at `$")
+    key = where.rstrip("`").lstrip(".").replace("[...]", "")
+    if key == "share":
+        return _wrong(name, key, "is not known.", f"Write {' or '.join(map(repr, get_args(Share)))}.")
+    what = what.replace("`str`", "text").replace("`array`", "a list").replace("`object`", "an object")
+    what = re.sub(r"^Expected (.*), got .*$", r"must be \1", what).replace("`", "")
+    return _wrong(name, key, f"{what}.", "Correct it.")
+
+
+def _no_twin(name: str, found: Mapping[str, ServerSpec]) -> None:
+    if sum(each.casefold() == name.casefold() for each in found) > 1:
+        raise ConfigError(name, None, "differs from another name in case only.", "Rename one of them.")
+
+
+def _wrong(name: str, key: str, reason: str, remedy: str) -> ConfigError:
+    return ConfigError(f"{name}.{key}" if key else name, None, reason, remedy)
+
+
+def _broken(why: str, source: str) -> ConfigError:
+    return ConfigError("(whole file)", None, f"{why}.", "Correct it; nothing in it is used.", source=source)
+
+
+def _line(text: str, name: str, dotted: str) -> int:
+    """The line of a server's key, or of its name; good enough to jump to."""
+    at = text.find(f"{json.dumps(name, ensure_ascii=False)}", max(0, text.find(f'"{_TOP}"') + len(_TOP)))
+    at = max(at, 0)
+    for part in dotted.removeprefix(name).strip(".").split("."):
+        key = part.partition("[")[0]
+        inner = text.find(json.dumps(key, ensure_ascii=False), at + 1) if key else -1
+        at = inner if inner >= 0 else at
+    return text.count("\n", 0, at) + 1
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"names {_shown_name(twice)!r} twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"holds {name}, which is no JSON")
+
+
+def _home(folder: str) -> str:
+    return str(Path(folder).expanduser()) if folder.startswith("~") else folder
+
+
+def _shown_name(name: str) -> str:
+    text = "".join(each if each.isprintable() else "?" for each in name)
+    return text if len(text) <= 40 else f"{text[:37]}..."

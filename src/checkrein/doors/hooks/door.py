@@ -13,11 +13,12 @@ from typing import Any, Protocol
 import msgspec
 
 from checkrein.agents import Agents, Marks, user_name
+from checkrein.approval import wording
 from checkrein.approval.families import family_of
 from checkrein.asking import Remember
 from checkrein.authority.phase import switch
 from checkrein.call import ToolCall
-from checkrein.doors.hooks import replies, statusline, trustfiles, wording
+from checkrein.doors.hooks import replies, statusline, trustfiles
 from checkrein.doors.hooks.calls import Calls
 from checkrein.doors.hooks.dialects import dialect
 from checkrein.doors.hooks.events import Event, glimpse, read

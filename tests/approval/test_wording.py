@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkrein.approval import wording
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict
-from checkrein.doors.hooks import wording
 
 RISK = Risk(category=Category.high, reasons=())
 

@@ -13,11 +13,11 @@ _TELLING = ("command", "cmd", "file_path", "path", "notebook_path", "url", "quer
 
 def title(call: ToolCall) -> str:
     """A call in one line: `Bash: git push origin main`."""
-    tool = _plain(call.name, _LONGEST_TITLE)
+    tool = plain(call.name, _LONGEST_TITLE)
     for name in _TELLING:
         value = call.arguments.get(name)
         if isinstance(value, str) and value:
-            return f"{tool}: {_plain(value, _LONGEST_TITLE)}"
+            return f"{tool}: {plain(value, _LONGEST_TITLE)}"
     return tool
 
 
@@ -90,12 +90,12 @@ def lost_edit(call: ToolCall, entry: str, who: str) -> str:
 
 
 def _because(verdict: Verdict) -> list[str]:
-    lines = [_plain(line, _LONGEST_LINE) for line in reason_lines(verdict.reasons)]
+    lines = [plain(line, _LONGEST_LINE) for line in reason_lines(verdict.reasons)]
     more = [f"- … and {len(lines) - _MOST_REASONS} more"] if len(lines) > _MOST_REASONS else []
     return [f"- {line}" for line in lines[:_MOST_REASONS]] + more
 
 
-def _plain(text: str, longest: int) -> str:
+def plain(text: str, longest: int) -> str:
     """One line of what can be seen.
 
     INVARIANT: what an agent wrote adds no line to ours, and nothing in it is hidden, moved or coloured.

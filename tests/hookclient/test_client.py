@@ -478,7 +478,7 @@ def test_without_a_spool_folder_it_still_steps_aside(client, door, serve):
 
 
 def test_the_python_client_imports_next_to_nothing():
-    """It is run for every call: only modules that are compiled in, `_socket`, and `fcntl` for starting."""
+    """It is run for every call: only what is compiled in, `_socket`; `fcntl` to start, `select` to pump."""
     code = (
         "import sys; before = set(sys.modules)\n"
         "exec(compile(open(sys.argv[1]).read(), 'client', 'exec'), {'__name__': 'client'})\n"
@@ -489,7 +489,7 @@ def test_the_python_client_imports_next_to_nothing():
     assert set(loaded) <= {"_socket"}
     tree = ast.parse((SOURCE / "client.py").read_text(encoding="utf-8"))
     named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert named == {"_signal", "_socket", "posix", "sys", "time", "fcntl"}
+    assert named == {"_signal", "_socket", "posix", "sys", "time", "fcntl", "select"}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 

@@ -67,6 +67,11 @@ def test_only_a_gate_refuses_when_the_client_cannot_start(scripts):
     assert subprocess.run(["sh", "-c", tell], capture_output=True, check=False).returncode == 127
 
 
+def test_an_mcp_client_runs_the_same_program(scripts):
+    path = program(scripts)
+    assert hookclient.pump_words(Path("/a b/door")) == [str(path), "/a b/door", "mcp"]
+
+
 def test_the_line_works_in_a_shell(door, serve):
     serve(frame(0, b"answer"))
     line = hookclient.client_command(door.path, "cursor", "gate", 5)

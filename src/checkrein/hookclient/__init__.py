@@ -1,4 +1,4 @@
-"""The program an agent's hooks run: which one is installed here, and the command line that runs it.
+"""The program hooks and MCP clients run: which one is installed here, and the command line that runs it.
 
 Written by `checkrein install`; client.c and client.py are the program itself and know nothing of Checkrein.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 PROGRAM = "checkrein-hook"
 GATE = "gate"
+MCP = "mcp"
 
 
 def client_path() -> Path | None:
@@ -30,6 +31,11 @@ def client_words() -> list[str]:
     if compiled:
         return [str(compiled)]
     return [sys.executable, "-I", "-S", str(Path(__file__).with_name("client.py"))]
+
+
+def pump_words(door: Path) -> list[str]:
+    """The command line of an MCP client's server: bytes between its standard streams and our gateway."""
+    return [*client_words(), str(door), MCP]
 
 
 def client_command(door: Path, agent: str, mode: str, seconds: int) -> str:

@@ -1,19 +1,22 @@
 /* The hook client: carries one event from a coding agent to the Checkrein server, and the answer back.
  *
  *     checkrein-hook DOOR-FILE AGENT MODE SECONDS
+ *     checkrein-hook DOOR-FILE mcp      carries bytes between an MCP client and the server's gateway
  *
  * It decides nothing. client.py does the same where there is no C compiler: change both together.
  * It starts with every tool call, so it uses no stdio and no heap: static pages that are never touched
  * cost nothing. One timer ends every wait; its handler may call fail(), which makes only system calls.
  * When a server ends while a person is asked, the same is asked of the next one, until SECONDS are over.
  *
- * INVARIANT: whatever is unexpected ends in fail(): a gate refuses, the other modes step aside.
+ * INVARIANT: whatever is unexpected ends in fail(): a gate refuses, the pump ends, the other modes step aside.
  */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h> /* only for rename() */
@@ -38,7 +41,8 @@
 #endif
 enum { PAUSE_NS = 250000000 }; /* before each new try, while a person is being asked */
 enum { PAYLOAD_MAX = 8 << 20, REPLY_MAX = 1 << 20, HEADER_MAX = 64 << 10, DOOR_MAX = 128 << 10, LINES_MAX = 512 };
-enum { GATE, PERMISSION, TELL, STATUS };            /* as in MODES */
+enum { GATE, PERMISSION, TELL, STATUS, PUMP };      /* as in MODES, where hooks may name them */
+enum { SECONDS_MAX = 86400 };
 enum { MAGIC, SOCKET, SPOOL, PYTHON, ENVIRONMENT }; /* lines of the door file */
 
 static const char *const MODES[] = {"gate", "permission", "tell", "status"};
@@ -69,6 +73,11 @@ static int truncated;
 static int person_asked; /* said so by a server: when it ends, the next one knows the question */
 static struct timespec began;
 static int64_t deadline;
+static struct flow { /* one direction of the pump; read only when nothing is left to write */
+    int from, to, over;
+    size_t at, end, at_once;
+    char bytes[64 << 10];
+} up, down;
 
 static size_t join(char *into, size_t room, const char **part)
 {
@@ -113,8 +122,11 @@ static void refuse(const char *why, const char *detail)
     /* A path may hold quotes, terminal codes, anything. */
     for (size_t i = 0; i < sizeof shown - 1 && detail[i]; i++)
         shown[i] = detail[i] < ' ' || detail[i] > '~' || detail[i] == '"' || detail[i] == '\\' ? '?' : detail[i];
-    JOIN(reason, "Checkrein could not judge this call, so it is refused: ", why, shown,
-         ". Ask the user to run `checkrein doctor`.");
+    if (mode == PUMP)
+        JOIN(reason, "checkrein: no tools can be offered: ", why, shown, ". Run `checkrein doctor`.");
+    else
+        JOIN(reason, "Checkrein could not judge this call, so it is refused: ", why, shown,
+             ". Ask the user to run `checkrein doctor`.");
     if (agent && agent->between)
         JOIN(answer, agent->before, reason, agent->between, reason, agent->after);
     else if (agent)
@@ -156,7 +168,7 @@ static void on_alarm(void (*then)(int))
 static void leave(int signal_number)
 {
     (void)signal_number;
-    _exit(mode == GATE ? 2 : 0);
+    _exit(mode == GATE ? 2 : mode == PUMP);
 }
 
 static void fail(const char *why, const char *detail)
@@ -164,7 +176,7 @@ static void fail(const char *why, const char *detail)
     static const char not_running[] = "checkrein: not running\n";
     on_alarm(leave); /* failing does not wait for ever either; a busy disk gets a little longer */
     setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_sec = mode == TELL ? 5 : 1}, NULL);
-    if (mode == GATE)
+    if (mode == GATE || mode == PUMP)
         refuse(why, detail);
     else if (mode == TELL && request)
         save_for_later();
@@ -197,25 +209,29 @@ static void wait_at_most(int64_t ms, const char *what_if_not)
 static void read_command_line(int count, char **word)
 {
     static char *nothing[] = {"", "", "", "", ""};
-    word = count == 5 ? word : nothing;
-    size_t length = strlen(word[4]);
-    int known = 0;
-    for (unsigned i = 0; i < COUNT(MODES); i++)
-        if (!strcmp(word[3], MODES[i]))
-            mode = i, known = 1;
-    for (unsigned i = 0; i < COUNT(AGENTS); i++)
-        if (!strcmp(word[2], AGENTS[i].name))
-            agent = &AGENTS[i];
-    int seconds = length <= 5 && strspn(word[4], "0123456789") == length ? atoi(word[4]) : 0;
-    if (!known || !agent || seconds < 1 || seconds > 86400)
-        fail("its hook is not registered as `checkrein install` does it", "");
+    int pumps = count == 3 && !strcmp(word[2], "mcp"), known = 0, seconds = SECONDS_MAX;
+    if (pumps)
+        mode = PUMP;
+    else {
+        word = count == 5 ? word : nothing;
+        size_t length = strlen(word[4]);
+        for (unsigned i = 0; i < COUNT(MODES); i++)
+            if (!strcmp(word[3], MODES[i]))
+                mode = i, known = 1;
+        for (unsigned i = 0; i < COUNT(AGENTS); i++)
+            if (!strcmp(word[2], AGENTS[i].name))
+                agent = &AGENTS[i];
+        seconds = length <= 5 && strspn(word[4], "0123456789") == length ? atoi(word[4]) : 0;
+        if (!known || !agent || seconds < 1 || seconds > SECONDS_MAX)
+            fail("its hook is not registered as `checkrein install` does it", "");
+    }
     door_path = word[1];
     deadline = now_ms() + seconds * 1000;
     for (int fd = 0, flags; fd <= 2; fd++) {
         /* The next file opened would take the place of a closed one, and the answer would go there. */
         if ((flags = fcntl(fd, F_GETFL)) < 0)
             fail("the agent closed its hook's input or output", "");
-        if (flags & O_NONBLOCK)
+        if (flags & O_NONBLOCK && !pumps) /* the pump never waits in them, and others may share them */
             fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
@@ -266,10 +282,17 @@ static void read_door(void)
 
 static void build_request(const char *seconds)
 {
-    static char header[HEADER_MAX];
-    const char *part[6 + 4 * COUNT(PASSED_ON) + 2], **to = part;
-    *to++ = "SIZEcheckrein 1 " CHECKREIN_VERSION "\nhook ", *to++ = agent->name;
-    *to++ = " ", *to++ = MODES[mode], *to++ = " ", *to++ = seconds;
+    static char header[HEADER_MAX], folder[PATH_MAX];
+    const char *part[7 + 4 * COUNT(PASSED_ON) + 2], **to = part;
+    *to++ = "SIZEcheckrein 1 " CHECKREIN_VERSION "\n";
+    if (mode == PUMP) {
+        if (!getcwd(folder, sizeof folder) || strchr(folder, '\n'))
+            fail("the folder it runs in has no usable name", "");
+        *to++ = "mcp\nCWD=", *to++ = folder;
+    } else {
+        *to++ = "hook ", *to++ = agent->name;
+        *to++ = " ", *to++ = MODES[mode], *to++ = " ", *to++ = seconds;
+    }
     for (size_t i = 0; i < COUNT(PASSED_ON); i++) {
         const char *value = getenv(PASSED_ON[i]);
         if (value && strchr(value, '\n'))
@@ -302,6 +325,16 @@ static int try_to_connect(void)
     return -1;
 }
 
+static void close_the_rest(void)
+{
+    long last = sysconf(_SC_OPEN_MAX), fd = 3;
+#ifdef SYS_close_range
+    fd = syscall(SYS_close_range, 3, ~0U, 0) ? 3 : last;
+#endif
+    for (; fd < last && fd < 65536; fd++)
+        close((int)fd);
+}
+
 static void become_server(void)
 {
     char *words[] = {line[PYTHON], "-I", "-m", "checkrein", "serve", "--on-demand", NULL};
@@ -309,18 +342,28 @@ static void become_server(void)
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || setsid() < 0 || chdir("/"))
         _exit(127);
-    long last = sysconf(_SC_OPEN_MAX), fd = 3;
-#ifdef SYS_close_range
-    fd = syscall(SYS_close_range, 3, ~0U, 0) ? 3 : last;
-#endif
-    for (; fd < last && fd < 65536; fd++)
-        close((int)fd);
+    close_the_rest();
     for (int number = 1; number < 32; number++)
         signal(number, SIG_DFL); /* what the agent ignores, the server must not */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(line[PYTHON], words, line + ENVIRONMENT);
     _exit(127);
+}
+
+/* A pump stays, and the server must not stay below it: whoever ends an MCP client's children would end it too.
+ * So one in between starts it, ends as the server ends, and is sent away when the server listens. */
+static void be_in_between(void)
+{
+    int status = 0;
+    pid_t server = fork();
+    if (server == 0)
+        become_server();
+    close_the_rest();
+    close(0), close(1), close(2);
+    signal(SIGALRM, SIG_DFL);
+    alarm(START_MS / 1000 + 1);
+    _exit(server < 0 || waitpid(server, &status, 0) < 0 || status ? 127 : 0);
 }
 
 /* Of many clients that find no server one holds the lock and starts it; the others wait for the lock.
@@ -332,13 +375,15 @@ static int connect_or_start(void)
     wait_at_most(person_asked ? INT64_MAX : START_MS, "the server did not start in time");
     if ((fd = try_to_connect()) >= 0 || (person_asked && mode == PERMISSION))
         return fd;
-    if (mode != GATE && mode != TELL)
+    if (mode == PERMISSION || mode == STATUS)
         fail("no server is running", "");
     if (!JOIN(lock_path, door_path, ".lock") ||
         (lock = open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0 || flock(lock, LOCK_EX))
         fail("nothing can be locked beside the file ", door_path);
     if ((fd = try_to_connect()) < 0) {
         pid_t server = fork();
+        if (server == 0 && mode == PUMP)
+            be_in_between();
         if (server == 0)
             become_server();
         while ((fd = try_to_connect()) < 0) {
@@ -350,6 +395,8 @@ static int connect_or_start(void)
                 fail("the server stopped while starting; it was run by ", line[PYTHON]);
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         }
+        if (mode == PUMP && server > 0 && !waitpid(server, &status, WNOHANG))
+            kill(server, SIGKILL), waitpid(server, &status, 0);
     }
     close(lock);
     return fd;
@@ -403,22 +450,82 @@ static int ask(int fd)
     return reply[0];
 }
 
+static int nothing_yet(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+static void take_in(struct flow *one)
+{
+    ssize_t done = read(one->from, one->bytes, sizeof one->bytes);
+    if (done > 0)
+        one->at = 0, one->end = (size_t)done;
+    else if (done == 0 || !nothing_yet())
+        one->over = 1;
+}
+
+static int pass_on(struct flow *one)
+{
+    size_t left = one->end - one->at;
+    ssize_t done = write(one->to, one->bytes + one->at, left < one->at_once ? left : one->at_once);
+    if (done > 0)
+        one->at += (size_t)done;
+    return done >= 0 || nothing_yet();
+}
+
+/* Bytes both ways until the server closes. The client's end is passed on, and the last answers still come.
+ * Only the socket is made not to wait. A pipe that poll() calls ready takes PIPE_BUF bytes without waiting. */
+static void pump(int fd)
+{
+    int told = 0;
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    up.from = STDIN_FILENO, up.to = down.from = fd, down.to = STDOUT_FILENO;
+    up.at_once = sizeof up.bytes, down.at_once = PIPE_BUF;
+    while (!down.over || down.at < down.end) {
+        int waits = up.at < up.end, full = down.at < down.end;
+        /* -1 leaves out what is of no interest: an end would be reported again and again. */
+        struct pollfd look[] = {{.fd = up.over || waits ? -1 : up.from, .events = POLLIN},
+                                {.fd = waits ? up.to : -1, .events = POLLOUT},
+                                {.fd = down.over || full ? -1 : down.from, .events = POLLIN},
+                                {.fd = down.to, .events = full ? POLLOUT : 0}};
+        if (poll(look, COUNT(look), -1) < 0)
+            continue;
+        if (look[0].revents)
+            take_in(&up);
+        if (up.at < up.end && !pass_on(&up))
+            up.over = told = -1, up.at = up.end; /* its last words may still be there to read */
+        if (up.over && !told && up.at == up.end)
+            told = !shutdown(fd, SHUT_WR) ? 1 : -1;
+        if (look[2].revents)
+            take_in(&down);
+        else if (look[3].revents && (!full || !pass_on(&down)))
+            _exit(1); /* nobody reads any more */
+    }
+    if (told < 1)
+        fail("the server ended", "");
+    _exit(0);
+}
+
 int main(int count, char **word)
 {
     signal(SIGPIPE, SIG_IGN);
     on_alarm(time_is_up);
     clock_gettime(CLOCK_REALTIME, &began);
     read_command_line(count, word);
-    read_payload();
+    if (mode != PUMP)
+        read_payload();
     read_door();
-    build_request(word[4]);
+    build_request(mode == PUMP ? NULL : word[4]);
     for (int fd, code;; nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL)) {
         if ((fd = connect_or_start()) < 0)
             continue;
         if (!peer_is_me(fd))
             fail("another user listens at ", line[SOCKET]);
-        if ((code = ask(fd)) >= 0)
-            _exit(code);
+        if ((code = ask(fd)) == 0 && mode == PUMP)
+            pump(fd);
+        if (code >= 0)
+            _exit(mode == PUMP ? 1 : code);
         close(fd);
     }
 }

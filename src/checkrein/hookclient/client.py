@@ -15,6 +15,7 @@ NEXT_FRAME = 15.0
 START = 6.0
 PAUSE = 0.25
 SECONDS_MAX = 86400
+AT_ONCE = 64 << 10
 PAYLOAD_MAX, REPLY_MAX, HEADER_MAX, DOOR_MAX, LINES_MAX = 8 << 20, 1 << 20, 64 << 10, 128 << 10, 512
 MAGIC, SOCKET, SPOOL, PYTHON, ENVIRONMENT = range(5)
 MODES = ("gate", "permission", "tell", "status")
@@ -60,17 +61,20 @@ class Hook:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
         _signal.signal(_signal.SIGALRM, self.time_is_up)
         self.read_command_line(words)
-        payload, truncated = self.read_payload()
+        pumps = self.mode == "mcp"
+        payload, truncated = (b"", False) if pumps else self.read_payload()
         self.door = words[1]
         self.lines = read_door(self.door)
-        self.request = self.build_request(words[4], payload, truncated)
+        self.request = self.build_request("" if pumps else words[4], payload, truncated)
         while True:
             server = self.connect_or_start()
             if server and not peer_is_me(server):
                 raise CannotAskError("another user listens at ", self.lines[SOCKET])
             code = self.ask(server) if server else None
+            if server and code == 0 and pumps:
+                self.pump(server)
             if code is not None:
-                return code
+                return 1 if pumps and code else code
             time.sleep(PAUSE)
 
     def time_is_up(self, _number: int, _frame: object) -> None:
@@ -81,17 +85,23 @@ class Hook:
         _signal.setitimer(_signal.ITIMER_REAL, max(0.001, min(seconds, self.deadline - time.monotonic())))
 
     def read_command_line(self, words: list[str]) -> None:
-        _client, _door, agent, mode, seconds = words if len(words) == 5 else [""] * 5
-        self.mode = mode if mode in MODES else "gate"
-        self.agent = agent if agent in AGENTS else ""
-        limit = int(seconds) if seconds.isascii() and seconds.isdigit() and len(seconds) <= 5 else 0
-        if mode not in MODES or not self.agent or not 1 <= limit <= SECONDS_MAX:
-            raise CannotAskError("its hook is not registered as `checkrein install` does it")
+        limit = SECONDS_MAX
+        if len(words) == 3 and words[2] == "mcp":
+            self.mode = "mcp"
+        else:
+            _client, _door, agent, mode, seconds = words if len(words) == 5 else [""] * 5
+            self.mode = mode if mode in MODES else "gate"
+            self.agent = agent if agent in AGENTS else ""
+            limit = int(seconds) if seconds.isascii() and seconds.isdigit() and len(seconds) <= 5 else 0
+            if mode not in MODES or not self.agent or not 1 <= limit <= SECONDS_MAX:
+                raise CannotAskError("its hook is not registered as `checkrein install` does it")
         self.deadline = time.monotonic() + limit
         for descriptor in range(3):
             # The next file opened would take the place of a closed one, and the answer would go there.
             try:
-                posix.set_blocking(descriptor, True)
+                # The pump never waits in them, and others may share them.
+                if not posix.get_blocking(descriptor) and self.mode != "mcp":
+                    posix.set_blocking(descriptor, True)
             except OSError:
                 raise CannotAskError("the agent closed its hook's input or output") from None
 
@@ -114,6 +124,8 @@ class Hook:
 
     def build_request(self, seconds: str, payload: bytes, truncated: bool) -> bytes:
         header = f"checkrein 1 {VERSION}\nhook {self.agent} {self.mode} {seconds}\n".encode()
+        if self.mode == "mcp":
+            header = f"checkrein 1 {VERSION}\nmcp\nCWD=".encode() + folder() + b"\n"
         for name in PASSED_ON:
             value = posix.environ.get(name)
             if value is not None and b"\n" in value:
@@ -134,7 +146,7 @@ class Hook:
         server = try_to_connect(self.lines[SOCKET])
         if server or (self.person_asked and self.mode == "permission"):
             return server
-        if self.mode not in ("gate", "tell"):
+        if self.mode in ("permission", "status"):
             raise CannotAskError("no server is running")
         import fcntl
 
@@ -143,7 +155,9 @@ class Hook:
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:
             raise CannotAskError("nothing can be locked beside the file ", as_bytes(self.door)) from None
-        server = try_to_connect(self.lines[SOCKET]) or start(self.lines, self.person_asked)
+        server = try_to_connect(self.lines[SOCKET]) or start(
+            self.lines, self.person_asked, self.mode == "mcp"
+        )
         posix.close(lock)
         return server
 
@@ -173,13 +187,46 @@ class Hook:
             raise CannotAskError(self.late)
         return reply[0]
 
+    def pump(self, server: _socket.socket) -> None:
+        """Bytes both ways until the server closes; client.c says how and why."""
+        import select
+
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        server.setblocking(False)
+        fd = server.fileno()
+        up, down = Flow(0, fd, AT_ONCE), Flow(fd, 1, select.PIPE_BUF)
+        told = broken = False
+        while down.waiting or not down.over:
+            full, look = bool(down.waiting), select.poll()
+            if not (up.over or up.waiting):
+                look.register(0, select.POLLIN)
+            wanted = (select.POLLOUT if up.waiting else 0) | (0 if down.over or full else select.POLLIN)
+            if wanted:
+                look.register(fd, wanted)
+            look.register(1, select.POLLOUT if full else 0)
+            ready = dict(look.poll())
+            if 0 in ready:
+                up.take_in()
+            if up.waiting and not up.pass_on():
+                up.waiting, up.over, broken = b"", True, True  # its last words may still be there to read
+            if up.over and not (up.waiting or told or broken):
+                told = shut(server)
+                broken = not told
+            if ready.get(fd, 0) & ~select.POLLOUT and not (full or down.over):
+                down.take_in()
+            elif 1 in ready and not (full and down.pass_on()):
+                posix._exit(1)  # nobody reads any more
+        if not told:
+            raise CannotAskError("the server ended")
+
     def fail(self, why: str, detail: bytes = b"") -> int:
-        # INVARIANT: whatever is unexpected ends here: a gate refuses, the other modes step aside.
-        code = 2 if self.mode == "gate" else 0
+        # INVARIANT: whatever is unexpected ends here: a gate refuses, the pump ends, the others step aside.
+        code = {"gate": 2, "mcp": 1}.get(self.mode, 0)
         _signal.signal(_signal.SIGALRM, lambda _number, _frame: posix._exit(code))
         # Failing does not wait for ever either; a busy disk gets a little longer.
         _signal.setitimer(_signal.ITIMER_REAL, 5.0 if self.mode == "tell" else 1.0)
-        if self.mode == "gate":
+        if self.mode in ("gate", "mcp"):
             self.refuse(why, detail)
         elif self.mode == "tell" and self.request:
             self.save_for_later()
@@ -192,6 +239,8 @@ class Hook:
         shown = "".join(chr(c) if 32 <= c <= 126 and c not in b'"\\' else "?" for c in detail[:1000])
         reason = f"Checkrein could not judge this call, so it is refused: {why}{shown}. "
         reason += "Ask the user to run `checkrein doctor`."
+        if self.mode == "mcp":
+            reason = f"checkrein: no tools can be offered: {why}{shown}. Run `checkrein doctor`."
         put(2, reason.encode() + b"\n")  # first: some agents ignore exit code 2 without it
         put(1, AGENTS.get(self.agent, "").replace("%s", reason).encode())
 
@@ -210,6 +259,34 @@ class Hook:
             posix.rename(name + b".part", name)
         except OSError:
             posix.unlink(name + b".part")
+
+
+class Flow:
+    """One direction of the pump; read only when nothing is left to write."""
+
+    over = False
+    waiting: bytes | memoryview = b""
+
+    def __init__(self, source: int, to: int, at_once: int) -> None:
+        self.source, self.to, self.at_once = source, to, at_once
+
+    def take_in(self) -> None:
+        try:
+            self.waiting = memoryview(posix.read(self.source, AT_ONCE))
+        except BlockingIOError:
+            return
+        except OSError:
+            self.waiting = b""
+        self.over = not self.waiting
+
+    def pass_on(self) -> bool:
+        try:
+            self.waiting = self.waiting[posix.write(self.to, self.waiting[: self.at_once]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return False
+        return True
 
 
 def as_bytes(path: str) -> bytes:
@@ -253,8 +330,20 @@ def try_to_connect(path: bytes) -> _socket.socket | None:
         ) from None
 
 
-def start(lines: list[bytes], person_asked: bool) -> _socket.socket | None:
+def folder() -> bytes:
+    try:
+        found = posix.getcwdb()
+    except OSError:
+        found = b"\n"
+    if b"\n" in found:
+        raise CannotAskError("the folder it runs in has no usable name")
+    return found
+
+
+def start(lines: list[bytes], person_asked: bool, stays: bool) -> _socket.socket | None:
     pid = posix.fork()
+    if pid == 0 and stays:
+        be_in_between(lines)
     if pid == 0:
         become_server(lines)
     while not (server := try_to_connect(lines[SOCKET])):
@@ -268,7 +357,31 @@ def start(lines: list[bytes], person_asked: bool) -> _socket.socket | None:
         if ended and status:
             raise CannotAskError("the server stopped while starting; it was run by ", lines[PYTHON])
         time.sleep(0.002)
+    if stays and not ended_already(pid):
+        posix.kill(pid, _signal.SIGKILL)
+        posix.waitpid(pid, 0)
     return server
+
+
+def ended_already(pid: int) -> bool:
+    try:
+        return bool(posix.waitpid(pid, posix.WNOHANG)[0])
+    except ChildProcessError:
+        return True
+
+
+def be_in_between(lines: list[bytes]) -> None:
+    """A pump stays, and the server must not stay below it: client.c says why."""
+    try:
+        pid = posix.fork()
+        if pid == 0:
+            become_server(lines)
+        posix.closerange(0, min(posix.sysconf("SC_OPEN_MAX"), 65536))
+        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+        _signal.alarm(int(START) + 1)
+        posix._exit(127 if posix.waitpid(pid, 0)[1] else 0)
+    finally:
+        posix._exit(127)
 
 
 def become_server(lines: list[bytes]) -> None:
@@ -304,6 +417,14 @@ def get(server: _socket.socket, length: int) -> bytes:
             raise ConnectionResetError
         whole += piece
     return whole
+
+
+def shut(server: _socket.socket) -> bool:
+    try:
+        server.shutdown(_socket.SHUT_WR)
+        return True
+    except OSError:
+        return False
 
 
 def put(descriptor: int, text: bytes) -> bool:

@@ -1,0 +1,390 @@
+"""Both clients as a pump: bytes between an MCP client's standard streams and the server, until one ends."""
+
+import contextlib
+import fcntl
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import checkrein
+from checkrein import peers
+from hookclient.conftest import clean
+from hookclient.servers import KEEP_ALIVE, frame
+from hookclient.test_starting import STAND_IN
+
+GO = frame()
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+@contextlib.contextmanager
+def pumping(client, door, **more):
+    """A pump as an MCP client starts it; ended with the test."""
+    more = {**PIPES, "env": clean(), "bufsize": 0, **more}
+    with subprocess.Popen([*client, str(door.path), "mcp"], **more) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def echo(connection):
+    """Agrees, then sends back whatever comes, to its end."""
+    connection.sendall(GO)
+    while piece := connection.recv(1 << 16):
+        connection.sendall(piece)
+
+
+def read_all(stream, count):
+    whole = b""
+    while len(whole) < count:
+        piece = stream.read(count - len(whole))
+        assert piece, f"it ended after {len(whole)} of {count} bytes"
+        whole += piece
+    return whole
+
+
+def fed(process, data):
+    """Writes to the pump from a thread of its own; the thread, to be joined."""
+
+    def write():
+        with process.stdin:
+            write_all(process.stdin, data)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+def write_all(stream, data):
+    view = memoryview(data)
+    while view:
+        view = view[stream.write(view) :]
+
+
+def test_it_says_who_it_is_and_where(client, door, serve, tmp_path):
+    server = serve(echo)
+    with pumping(client, door, cwd=tmp_path, env=clean(CLAUDE_PROJECT_DIR="/p")) as process:
+        process.stdin.close()
+        assert process.wait(10) == 0
+    head = f"checkrein 1 {checkrein.__version__}\nmcp\nCWD={tmp_path}\nCLAUDE_PROJECT_DIR=/p\n\n"
+    assert server.requests == [head.encode()]
+
+
+def test_lines_go_there_and_back(client, door, serve):
+    serve(echo)
+    with pumping(client, door) as process:
+        for line in (b'{"id":1}\n', b"\0\xff\n", b"x" * 5000 + b"\n"):
+            process.stdin.write(line)
+            assert read_all(process.stdout, len(line)) == line
+        process.stdin.close()
+        assert process.wait(10) == 0
+        assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+
+
+def test_megabytes_both_ways_at_once(client, door, serve):
+    serve(echo)
+    data = random.Random(1).randbytes(9 << 20)
+    with pumping(client, door) as process:
+        writing = fed(process, data)
+        assert read_all(process.stdout, len(data)) == data
+        writing.join(10)
+        assert process.wait(10) == 0
+
+
+def test_a_reader_that_waits_holds_up_only_its_own_direction(client, door, serve):
+    """INVARIANT: answers nobody reads yet never keep what the client says from the server."""
+    heard = threading.Event()
+
+    def says_much(connection):
+        def talk():
+            with contextlib.suppress(OSError):
+                connection.sendall(b"y" * (4 << 20))
+
+        connection.sendall(GO)
+        talking = threading.Thread(target=talk)
+        talking.start()
+        time.sleep(0.1)  # until the pipe is full
+        count = 0
+        while count < 300_000:
+            count += len(connection.recv(1 << 16))
+        heard.set()
+        talking.join(10)
+
+    serve(says_much)
+    with pumping(client, door) as process:
+        writing = fed(process, b"z" * 300_000)
+        assert heard.wait(10)
+        assert read_all(process.stdout, 4 << 20) == b"y" * (4 << 20)
+        writing.join(10)
+        assert process.wait(10) == 0
+
+
+def test_answers_after_the_clients_end_still_come(client, door, serve):
+    def answers_late(connection):
+        connection.sendall(GO)
+        said = b""
+        while piece := connection.recv(1 << 16):
+            said += piece
+        time.sleep(0.1)
+        connection.sendall(b"you said " + said)
+
+    serve(answers_late)
+    with pumping(client, door) as process:
+        assert process.communicate(b"goodbye\n", timeout=10) == (b"you said goodbye\n", b"")
+        assert process.returncode == 0
+
+
+def test_a_server_that_ends_first_is_an_error(client, door, serve):
+    serve(lambda connection: connection.sendall(GO + b"last words\n"))
+    with pumping(client, door) as process:
+        assert process.stdout.read() == b"last words\n"
+        assert process.wait(10) == 1
+        assert process.stderr.read() == (
+            b"checkrein: no tools can be offered: the server ended. Run `checkrein doctor`.\n"
+        )
+
+
+def test_a_server_that_ends_with_much_unread(client, door, serve):
+    def hangs_up(connection):
+        connection.sendall(GO)
+        connection.recv(10)
+        connection.sendall(b"too long\n")
+
+    serve(hangs_up)
+    with pumping(client, door, stdin=subprocess.PIPE) as process:
+
+        def write():
+            with contextlib.suppress(OSError):
+                write_all(process.stdin, b"x" * (4 << 20))
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        assert process.stdout.read() == b"too long\n"
+        assert process.wait(10) == 1
+        writing.join(10)
+
+
+def test_a_client_that_reads_no_more_ends_it(client, door, serve):
+    ended = threading.Event()
+
+    def waits(connection):
+        connection.sendall(GO)
+        connection.recv(1)
+        ended.set()
+
+    serve(waits)
+    with pumping(client, door) as process:
+        process.stdout.close()
+        assert process.wait(10) == 1
+        assert ended.wait(10)
+
+
+def test_a_sign_of_life_is_no_answer(client, door, serve):
+    def slow(connection):
+        connection.sendall(KEEP_ALIVE)
+        time.sleep(0.05)
+        echo(connection)
+
+    serve(slow)
+    with pumping(client, door) as process:
+        assert process.communicate(b"hello\n", timeout=10)[0] == b"hello\n"
+
+
+def test_a_refusal_is_shown(client, door, serve):
+    serve(frame(2, b"", b"checkrein: the gateway cannot start.\n"))
+    with pumping(client, door) as process:
+        assert process.communicate(timeout=10) == (b"", b"checkrein: the gateway cannot start.\n")
+        assert process.returncode == 1
+
+
+@pytest.mark.parametrize("reply", [b"", b"\0\0", frame(1), b"\xff" * 40])
+def test_a_broken_answer_ends_it_with_a_reason(client, door, serve, reply):
+    serve(reply)
+    with pumping(client, door) as process:
+        out, said = process.communicate(timeout=10)
+        assert (out, process.returncode) == (b"", 1)
+        assert said.startswith(b"checkrein: no tools can be offered: the server")
+
+
+def test_silence_before_it_begins_is_not_waited_for(impatient, door, serve):
+    serve(lambda connection: connection.recv(1))
+    with pumping(impatient, door) as process:
+        assert b"in time" in process.communicate(timeout=10)[1]
+        assert process.returncode == 1
+
+
+def test_silence_afterwards_is(impatient, door, serve):
+    def patient(connection):
+        connection.sendall(GO)
+        line = connection.recv(100)
+        time.sleep(0.7)  # longer than any limit the impatient one has
+        connection.sendall(line)
+
+    serve(patient)
+    with pumping(impatient, door) as process:
+        assert process.communicate(b"still there?\n", timeout=10)[0] == b"still there?\n"
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize("how", ["pipes", "sockets"])
+@pytest.mark.parametrize("blocking", [True, False])
+def test_inherited_descriptors_stay_as_they_were_found(client, door, serve, how, blocking):
+    """INVARIANT: the pump changes no flag of a descriptor that somebody else may share."""
+    serve(echo)
+    with contextlib.ExitStack() as stack:
+        theirs, ours = zip(*(pair(how, way) for way in ("in", "out")), strict=True)
+        for fd in (*theirs, *ours):
+            stack.callback(os.close, fd)
+        for fd in theirs:
+            os.set_blocking(fd, blocking)
+        with pumping(client, door, stdin=theirs[0], stdout=theirs[1]) as process:
+            os.write(ours[0], b"a line\n")
+            assert os.read(ours[1], 100) == b"a line\n"
+            assert [os.get_blocking(fd) for fd in theirs] == [blocking] * 2
+            process.terminate()
+            assert process.wait(10) == -signal.SIGTERM
+        assert [os.get_blocking(fd) for fd in theirs] == [blocking] * 2
+
+
+def pair(how, way):
+    """(theirs, ours) of a pipe, or of a pair of sockets as Node uses them."""
+    if how == "sockets":
+        one, two = socket.socketpair()
+        return one.detach(), two.detach()
+    reader, writer = os.pipe()
+    return (reader, writer) if way == "in" else (writer, reader)
+
+
+@on_linux
+def test_waiting_costs_nothing(client, door, serve):
+    """Neither while nothing happens, nor while the server has ended and nobody reads its last words."""
+    serve(lambda connection: connection.sendall(GO + b"w" * (2 << 20)))
+    with pumping(client, door) as process:
+        time.sleep(0.3)
+        before = spent(process.pid)
+        time.sleep(0.5)
+        assert spent(process.pid) - before <= 2
+        assert len(read_all(process.stdout, 2 << 20)) == 2 << 20
+
+
+def spent(pid):
+    """Ticks (10 ms) of processor time."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(") ")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@pytest.mark.parametrize("words", [["mcp", "more"], ["MCP"], []])
+def test_other_words_are_no_pump(client, door, serve, words):
+    server = serve(GO)
+    done = subprocess.run(
+        [*client, str(door.path), *words], input=b"", capture_output=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stdout, server.requests) == (2, b"", [])
+
+
+def test_a_closed_stream_is_not_taken_for_the_servers(client, door, serve):
+    server = serve(GO)
+    line = ["sh", "-c", '"$@" <&-', "sh", *client, str(door.path), "mcp"]
+    done = subprocess.run(line, capture_output=True, check=False, timeout=30)
+    assert (done.returncode, server.requests) == (1, [])
+    assert b"closed" in done.stderr
+
+
+def test_a_folder_whose_name_breaks_the_line_forges_nothing(client, door, serve, tmp_path):
+    server = serve(echo)
+    odd = tmp_path / "a\nTRUNCATED=1"
+    odd.mkdir()
+    with pumping(client, door, cwd=odd) as process:
+        assert b"no usable name" in process.communicate(timeout=10)[1]
+        assert (process.returncode, server.requests) == (1, [])
+
+
+# Starting
+
+
+@pytest.fixture
+def stand_in(door):
+    """A server of the door's Python: agrees, then does as it is told."""
+
+    def install(then):
+        script = STAND_IN.format(python=sys.executable, folder=str(door.path.parent), answer=GO)
+        assert script.count("connection.close()") == 1
+        door.python.write_text(script.replace("connection.close()", then), encoding="utf-8")
+        door.python.chmod(0o700)
+
+    return install
+
+
+@on_linux
+def test_a_missing_server_is_started_and_stays_nobodys_child(client, door, stand_in):
+    """INVARIANT: whoever ends an MCP client's children does not end the server with them."""
+    stand_in("connection.close()")
+    with pumping(client, door) as process:
+        assert process.wait(10) == 1  # the stand-in hangs up after its answer
+    started = [
+        int(each)
+        for each in os.listdir("/proc")
+        if each.isdigit() and str(door.python) in words_of(int(each))
+    ]
+    assert len(started) == 1
+    above = [each.pid for each in peers.lineage(started[0])]
+    assert process.pid not in above
+    os.kill(started[0], signal.SIGKILL)
+
+
+def words_of(pid):
+    return " ".join(peers.words_of(pid))
+
+
+def test_the_lock_is_free_while_it_pumps(client, door, stand_in):
+    stand_in("connection.recv(1)")
+    with pumping(client, door) as process:
+        deadline = time.monotonic() + 10
+        while not door.socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with door.path.with_name("door.lock").open("r+") as lock:
+            while time.monotonic() < deadline:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.01)
+            else:
+                pytest.fail("the lock is still held")
+        assert process.poll() is None
+        assert children(process.pid) == ""
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+@pytest.mark.parametrize("python", ["/bin/false", "/does/not/exist"])
+def test_a_server_that_cannot_start_is_a_quick_failure(client, door, python):
+    door.write(python=python)
+    began = time.monotonic()
+    with pumping(client, door) as process:
+        out, said = process.communicate(timeout=10)
+        assert (out, process.returncode) == (b"", 1)
+    assert python.encode() in said
+    assert time.monotonic() - began < 5
+
+
+def test_without_a_door_it_says_so(client, door):
+    door.path.unlink()
+    with pumping(client, door) as process:
+        out, said = process.communicate(timeout=10)
+    assert (out, process.returncode) == (b"", 1)
+    assert b"not set up" in said

@@ -1,0 +1,1 @@
+"""Real MCP servers, clients and conformance suites around the gateway."""

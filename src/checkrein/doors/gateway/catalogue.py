@@ -1,0 +1,340 @@
+"""What the gateway offers: the definitions a person accepted, as they are now, and nothing else.
+
+The hub teaches it what servers say and lists from it; calls look tools up. It never asks a server itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from checkrein.doors.gateway.definitions import (
+    KINDS,
+    LONGEST_OFFERED,
+    Definition,
+    Kind,
+    diff,
+    legible,
+    read,
+    shown,
+)
+from checkrein.doors.gateway.lookalikes import skeleton
+from checkrein.doors.gateway.mentions import flags, telling
+from checkrein.doors.gateway.messages import Message
+from checkrein.doors.gateway.pins import Pins, Word
+from checkrein.doors.gateway.schemas import Validator, compile_schema
+from checkrein.errors import InputError
+from checkrein.ledger.record import Ledger
+from checkrein.store import Store
+
+# Of one kind and one server; what goes beyond is not looked at.
+MOST_DEFINITIONS = 2_000
+MOST_BYTES = 16 << 20
+_REVIEW = "Review it with `checkrein servers review`."
+_HIDDEN = {
+    "new": "Nobody has accepted it yet.",
+    "changed": "It changed since a person decided about it.",
+    "refused": "A person refused it.",
+    "unreadable": "What is kept about it cannot be read.",
+}
+_Key = tuple[Kind, str]
+_Holders = dict[_Key, Definition]
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """A tool that can be called now, under the name clients know it by."""
+
+    server: str
+    tool: str
+    name: str
+    definition: Message
+    hash: str
+    annotations: Message
+    input: Validator
+
+
+class _Shelf(msgspec.Struct):
+    """Everything one server says about itself: usable by name, and what can never be offered."""
+
+    usable: dict[_Key, Definition]
+    unusable: list[Definition]
+
+
+class _View(msgspec.Struct):
+    """What is offered at one moment."""
+
+    tools: dict[str, Offered] = {}
+    listed: list[Message] = []
+    prompts: dict[str, tuple[str, str]] = {}
+    listed_prompts: list[Message] = []
+    instructions: str = ""
+    hidden: dict[str, str] = {}
+    marks: dict[str, object] = {}
+
+
+class Catalogue:
+    """All servers' definitions; runs on the gateway's own thread."""
+
+    def __init__(self, store: Store, ledger: Ledger, clock: Callable[[], float]) -> None:
+        self._pins = Pins(store, ledger, clock)
+        self._shelves: dict[str, _Shelf] = {}
+        self._validators: dict[str, Validator | str] = {}
+        self._view = _View(marks=_marks(_View()))
+
+    def learn(self, server: str, *, tools: Any, prompts: Any, instructions: Any) -> frozenset[str]:
+        """Take in a server's raw lists; what visibly changed. Never raises, whatever the lists hold."""
+        shelf = _shelved(server, tools, prompts, instructions)
+        known = self._shelves.get(server)
+        if known == shelf and self._pins.is_read(server):
+            return frozenset()
+        self._pins.load(server)
+        self._pins.see(server, list(shelf.usable.values()))
+        self._shelves[server] = shelf
+        return self._arrange()
+
+    def withdraw(self, server: str) -> frozenset[str]:
+        """The server stopped or is gone: nothing of it is offered."""
+        if self._shelves.pop(server, None) is None:
+            return frozenset()
+        return self._arrange()
+
+    def tools(self) -> list[Message]:
+        """As offered, in the order of their names; not to be changed by whoever reads it."""
+        return self._view.listed
+
+    def prompts(self) -> list[Message]:
+        return self._view.listed_prompts
+
+    def instructions(self) -> str:
+        return self._view.instructions
+
+    def tool(self, name: str) -> Offered | None:
+        return self._view.tools.get(name)
+
+    def prompt(self, name: str) -> tuple[str, str] | None:
+        return self._view.prompts.get(name)
+
+    def hidden(self, name: str) -> str:
+        """Why this tool or prompt cannot be used although a server has it; empty when none has."""
+        return self._view.hidden.get(name, "")
+
+    def review(self, server: str | None = None) -> list[dict[str, Any]]:
+        """Everything servers say about themselves, for a person's eyes."""
+        holders = self._holders(self._everything())
+        found = []
+        for name in sorted(self._shelves):
+            if server in (None, name):
+                others = self._others(name)
+                found += [self._reviewed(each, holders, others) for each in self._all_of(name)]
+        return found
+
+    def accept(self, server: str, picks: Any, actor: str) -> frozenset[str]:
+        """A person accepts exactly these versions, all or none of them; what visibly changed."""
+        return self._decide(server, [self._live(server, pick) for pick in _picks(picks)], "accepted", actor)
+
+    def refuse(self, server: str, picks: Any, actor: str) -> frozenset[str]:
+        """A person refuses exactly these versions, also ones accepted before or not shown any more."""
+        return self._decide(server, [self._seen(server, pick) for pick in _picks(picks)], "refused", actor)
+
+    def _decide(self, server: str, chosen: list[Definition], word: Word, actor: str) -> frozenset[str]:
+        if not chosen:
+            return frozenset()
+        self._pins.decide(server, chosen, word, actor)
+        return self._arrange()
+
+    def _live(self, server: str, pick: dict[str, str]) -> Definition:
+        found = self._found(server, pick)
+        label = legible(f"{pick['kind']} {pick['name']} of {server}", 200)
+        if found is None:
+            raise InputError(f"There is no usable {label} now.", remedy=_REVIEW)
+        # INVARIANT: what is accepted is what was shown; a version that came later is not.
+        if found.hash != pick["hash"]:
+            raise InputError(f"The {label} changed since it was shown; nothing was accepted.", remedy=_REVIEW)
+        if fault := self._fault(found):
+            raise InputError(f"The {label} cannot be used: {fault}", remedy="Its server has to mend it.")
+        return found
+
+    def _found(self, server: str, pick: dict[str, str]) -> Definition | None:
+        shelf = self._shelves.get(server)
+        kind = next((each for each in KINDS if each == pick["kind"]), None)
+        return shelf.usable.get((kind, pick["name"])) if shelf and kind else None
+
+    def _seen(self, server: str, pick: dict[str, str]) -> Definition:
+        found = self._found(server, pick)
+        if found is not None and found.hash == pick["hash"]:
+            return found
+        kept = self._pins.kept(server, pick["kind"], pick["name"], pick["hash"])
+        if kept is None:
+            label = legible(f"{pick['kind']} {pick['name']} of {server}", 200)
+            raise InputError(f"No such version of the {label} was ever seen.", remedy=_REVIEW)
+        return kept
+
+    def _fault(self, definition: Definition) -> str:
+        """Why it can never be offered as it is; a schema is compiled once and only when it matters."""
+        if definition.fault or definition.kind != "tool":
+            return definition.fault
+        found = self._validator(definition)
+        return found if isinstance(found, str) else ""
+
+    def _validator(self, definition: Definition) -> Validator | str:
+        found = self._validators.get(definition.hash)
+        if found is None:
+            try:
+                found = compile_schema(definition.value.get("inputSchema"))
+            except InputError as error:
+                found = error.message
+            self._validators[definition.hash] = found
+        return found
+
+    def _everything(self) -> list[Definition]:
+        return [each for shelf in self._shelves.values() for each in shelf.usable.values()]
+
+    def _arrange(self) -> frozenset[str]:
+        """Work out anew what is offered; the kinds of things that visibly changed."""
+        before = self._view.marks
+        everything = self._everything()
+        live = {each.hash for each in everything}
+        self._validators = {hash: kept for hash, kept in self._validators.items() if hash in live}  # noqa: A001
+        holders = self._holders(everything)
+        view = _View()
+        for each in sorted(everything, key=lambda each: (each.offered, each.server)):
+            why = self._why_hidden(each, holders)
+            if not why:
+                self._show(view, each)
+            elif each.kind != "instructions":
+                view.hidden.setdefault(each.offered, why)
+        for each in (each for shelf in self._shelves.values() for each in shelf.unusable):
+            view.hidden.setdefault(each.offered[:LONGEST_OFFERED], each.fault)
+        for name in (*view.tools, *view.prompts):
+            view.hidden.pop(name, None)
+        view.marks = _marks(view)
+        self._view = view
+        return frozenset(what for what, mark in view.marks.items() if mark != before[what])
+
+    def _show(self, view: _View, each: Definition) -> None:
+        value = each.value
+        if each.kind == "instructions":
+            part = f"# {each.server}\n\n{value}"
+            view.instructions = f"{view.instructions}\n\n{part}" if view.instructions else part
+            return
+        listed = {**value, "name": each.offered}
+        if each.kind == "prompt":
+            view.prompts[each.offered] = (each.server, each.name)
+            view.listed_prompts.append(listed)
+            return
+        validator, annotations = self._validator(each), value.get("annotations")
+        assert isinstance(validator, Validator)  # noqa: S101 - what has none is hidden
+        view.tools[each.offered] = Offered(
+            each.server,
+            each.name,
+            each.offered,
+            listed,
+            each.hash,
+            annotations if isinstance(annotations, dict) else {},
+            validator,
+        )
+        view.listed.append(listed)
+
+    def _holders(self, everything: Iterable[Definition]) -> _Holders:
+        """Of names that look alike, the one a person accepted first; names nobody accepted hold nothing."""
+        first: dict[_Key, tuple[float, str, str]] = {}
+        found: _Holders = {}
+        for each in everything:
+            at = self._pins.first_accepted(each)
+            if at is None or each.kind == "instructions":
+                continue
+            key, rank = (each.kind, skeleton(each.offered)), (at, each.server, each.name)
+            if key not in first or rank < first[key]:
+                first[key], found[key] = rank, each
+        return found
+
+    def _why_hidden(self, each: Definition, holders: _Holders) -> str:
+        # INVARIANT: what nobody accepted in exactly this version is never offered.
+        state = self._pins.state(each)
+        if state != "accepted":
+            return _HIDDEN[state]
+        if fault := self._fault(each):
+            return fault
+        holder = holders.get((each.kind, skeleton(each.offered)))
+        # INVARIANT: no two names that look alike are offered at once.
+        if holder is not None and (holder.server, holder.name) != (each.server, each.name):
+            return f"Its name looks like {legible(holder.offered, 160)}, which was accepted first."
+        return ""
+
+    def _all_of(self, server: str) -> Iterator[Definition]:
+        shelf = self._shelves[server]
+        yield from sorted(shelf.usable.values(), key=lambda each: (each.kind, each.name))
+        yield from shelf.unusable
+
+    def _reviewed(self, each: Definition, holders: _Holders, others: frozenset[str]) -> dict[str, Any]:
+        fault = self._fault(each)
+        state = "unusable" if fault else self._pins.state(each)
+        before = self._pins.before(each) if state == "changed" else None
+        return {
+            "server": each.server,
+            "kind": each.kind,
+            "name": legible(each.name, 96),
+            "state": state,
+            "hash": each.hash,
+            "diff": diff(before.definition, each.text) if before else [],
+            "flags": flags(each, others),
+            "shown": shown(each.text),
+            "hidden": fault or self._why_hidden(each, holders),
+        }
+
+    def _others(self, server: str) -> frozenset[str]:
+        """Names that belong to other servers: their own and those of their tools."""
+        names: set[str] = set()
+        for other, shelf in self._shelves.items():
+            if other != server:
+                tools = [name for kind, name in shelf.usable if kind == "tool"]
+                names |= {other, *telling(tools), *(f"{other}__{tool}" for tool in tools)}
+        return frozenset(names)
+
+
+def _shelved(server: str, tools: Any, prompts: Any, instructions: Any) -> _Shelf:
+    found = [*_read_all(server, "tool", tools), *_read_all(server, "prompt", prompts)]
+    if isinstance(instructions, str) and instructions:
+        found.append(read(server, "instructions", instructions))
+    counts = Counter((each.kind, each.name) for each in found if not each.fault)
+    usable: dict[_Key, Definition] = {}
+    unusable: list[Definition] = []
+    for each in found:
+        if each.fault:
+            unusable.append(each)
+        elif counts[each.kind, each.name] > 1:
+            unusable.append(msgspec.structs.replace(each, fault="Its server has several of this name."))
+        else:
+            usable[each.kind, each.name] = each
+    return _Shelf(usable, unusable)
+
+
+def _read_all(server: str, kind: Kind, raw: Any) -> Iterator[Definition]:
+    items, room = raw if isinstance(raw, list) else [], MOST_BYTES
+    for item in items[:MOST_DEFINITIONS]:
+        each = read(server, kind, item)
+        room -= len(each.text)
+        yield each
+        if room < 0:
+            return
+
+
+def _picks(picks: Any) -> list[dict[str, str]]:
+    try:
+        return [
+            {key: msgspec.convert(pick[key], str) for key in ("kind", "name", "hash")}
+            for pick in msgspec.convert(picks, list[dict[str, Any]])
+        ]
+    except (msgspec.ValidationError, KeyError):
+        raise InputError("Each choice needs a kind, a name and a hash.", remedy=_REVIEW) from None
+
+
+def _marks(view: _View) -> dict[str, object]:
+    return {
+        "tools": [(each.name, each.hash) for each in view.tools.values()],
+        "prompts": view.listed_prompts,
+        "instructions": view.instructions,
+    }

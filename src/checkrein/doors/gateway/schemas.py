@@ -1,0 +1,205 @@
+"""Arguments against a tool's input schema: fetches nothing, takes linear time in a text, has a bound on work.
+
+The catalogue compiles, calls ask for `faults`. A schema that cannot be used makes its tool unusable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import msgspec
+
+from checkrein.doors.gateway.definitions import legible
+from checkrein.errors import InputError
+
+LARGEST_SCHEMA = 256 << 10
+# Steps a check may take at most, as far as the schema and the size of the arguments tell.
+MOST_STEPS = 30_000_000
+MOST_PLACES = 20_000
+MOST_FAULTS = 5
+_LONGEST_FAULT = 300
+_REGEX_BYTES = 1 << 20
+_DEEPEST_ARGUMENTS = 128
+_IN_PLACE = (
+    *("allOf", "anyOf", "oneOf", "prefixItems", "not", "if", "then", "else", "contains", "items"),
+    *("additionalItems", "additionalProperties", "propertyNames", "contentSchema"),
+    *("unevaluatedItems", "unevaluatedProperties"),
+)
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+_TOO_INVOLVED = "Its inputSchema is too involved: following its references has no near end."
+_TOO_MUCH = "The arguments are too large or too deeply nested to be checked against this tool's schema."
+
+
+class _Compiled(Protocol):
+    def is_valid(self, instance: Any) -> bool: ...
+
+    def iter_errors(self, instance: Any) -> Any: ...
+
+
+class Validator:
+    """A compiled input schema. Make it with `compile_schema`."""
+
+    __slots__ = ("_branches", "_compiled", "_places")
+
+    def __init__(self, compiled: _Compiled | None, places: int = 1, branches: int = 1) -> None:
+        self._compiled, self._places, self._branches = compiled, places, branches
+
+    def faults(self, arguments: Any) -> list[str]:
+        """What is wrong with the arguments, in sentences without their values; empty when nothing is."""
+        if not isinstance(arguments, dict):
+            return ["The arguments must be an object."]
+        # INVARIANT: no schema and no arguments, however they were made for it, keep the gateway busy.
+        if not self._in_reach(arguments):
+            return [_TOO_MUCH]
+        if self._compiled is None:
+            return []
+        try:
+            if self._compiled.is_valid(arguments):
+                return []
+            found = [_sentence(each) for each in islice(self._compiled.iter_errors(arguments), MOST_FAULTS)]
+        except Exception:  # noqa: BLE001 - what cannot be checked is not let through
+            return ["The arguments could not be checked against this tool's schema."]
+        return found or ["The arguments do not fit this tool's schema."]
+
+    def _in_reach(self, arguments: Any) -> bool:
+        """Whether the work is bounded: places in the schema, values in the arguments, ways to reach each."""
+        size, depth, level = 0, 0, [arguments]
+        while level:
+            depth += 1
+            size += sum(1 + len(each) // 64 if isinstance(each, str) else 1 for each in level)
+            steps = size * self._places * self._branches**depth
+            if depth > _DEEPEST_ARGUMENTS or steps > MOST_STEPS:
+                return False
+            level = [inner for each in level for inner in _inside(each)]
+        return True
+
+
+ANYTHING = Validator(None)
+
+
+def compile_schema(schema: Any) -> Validator:
+    """The schema ready for checking; raises InputError saying why it cannot be used."""
+    if schema is None:
+        return ANYTHING
+    if not isinstance(schema, dict):
+        raise InputError("Its inputSchema is no object.")
+    if len(msgspec.json.encode(schema)) > LARGEST_SCHEMA:
+        raise InputError(f"Its inputSchema is larger than {LARGEST_SCHEMA:,} bytes.")
+    places, branches = _Reach(schema).measure()
+    return Validator(_compile(schema), places, branches)
+
+
+def _compile(schema: dict[str, Any]) -> _Compiled:
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(
+            schema,
+            validate_formats=False,
+            # INVARIANT: no reference is ever fetched, from the network or from a file.
+            offline=True,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=_REGEX_BYTES, dfa_size_limit=_REGEX_BYTES),
+            mask="the value",
+        )
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the library's panics are no Exception
+        why = legible(getattr(error, "message", "") or type(error).__name__, 200)
+        raise InputError(f"Its inputSchema cannot be used: {why}") from None
+
+
+def _sentence(error: Any) -> str:
+    place = ".".join(str(each) for each in error.instance_path)
+    text = f"`{place}`: {error.message}" if place else str(error.message)
+    return legible(text, _LONGEST_FAULT)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else []
+
+
+class _Reach:
+    """How much of a schema can apply to one value: references are followed, circles counted."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._schema, self._places, self._circles = schema, 0, 0
+        self._anchors = dict(_anchors(schema))
+
+    def measure(self) -> tuple[int, int]:
+        """Places visited when every reference is followed once, and references that lead into a circle."""
+        try:
+            self._walk(self._schema, (id(self._schema),))
+        except RecursionError:
+            raise InputError(_TOO_INVOLVED) from None
+        return self._places, max(1, self._circles)
+
+    def _walk(self, schema: Any, above: tuple[int, ...]) -> None:
+        self._places += 1
+        if self._places > MOST_PLACES:
+            raise InputError(_TOO_INVOLVED)
+        if not isinstance(schema, dict):
+            return
+        for each in _parts(schema):
+            self._walk(each, above)
+        for key in _REFERENCES:
+            if isinstance(schema.get(key), str):
+                self._follow(schema[key], above)
+
+    def _follow(self, reference: str, above: tuple[int, ...]) -> None:
+        target = self._target(reference)
+        if id(target) in above:
+            self._circles += 1
+        else:
+            self._walk(target, (*above, id(target)))
+
+    def _target(self, reference: str) -> Any:
+        """What a reference leads to; only places in this same schema count."""
+        if reference in self._anchors:
+            return self._anchors[reference]
+        here: Any = self._schema
+        for step in unquote(reference).split("/"):
+            key = step.replace("~1", "/").replace("~0", "~")
+            if step == "#" and here is self._schema:
+                continue
+            if isinstance(here, dict) and reference.startswith("#/") and key in here:
+                here = here[key]
+            elif isinstance(here, list) and key.isascii() and key.isdigit() and int(key) < len(here):
+                here = here[int(key)]
+            else:
+                raise InputError(f"Its inputSchema refers to another place: {legible(reference, 100)}")
+        return here
+
+
+def _anchors(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every place with a name of its own. Schemas within that count as documents of their own are refused."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        if not isinstance(each, dict):
+            continue
+        waiting += each.values()
+        if each is not schema and isinstance(each.get("$id"), str):
+            raise InputError("Its inputSchema holds another document (`$id`).")
+        for key in ("$anchor", "$dynamicAnchor"):
+            if isinstance(each.get(key), str):
+                yield f"#{each[key]}", each
+
+
+def _parts(schema: dict[str, Any]) -> list[Any]:
+    """The schemas directly inside a schema, wherever they apply."""
+    parts: list[Any] = []
+    for key in _IN_PLACE:
+        found = schema.get(key)
+        parts += found if isinstance(found, list) else [found] if isinstance(found, dict) else ()
+    for key in _BY_NAME:
+        found = schema.get(key)
+        parts += found.values() if isinstance(found, dict) else ()
+    return parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,11 +18,14 @@ from checkrein.errors import CheckreinError, InputError, PersonOnlyError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 
+if TYPE_CHECKING:
+    from checkrein.authority.upstream import Gateway
+
 Params = dict[str, Any]
 _NOUNS = tuple(
     (
-        "console grant installation ledger notify passphrase phase policy question release rule server"
-        " shadow trust"
+        "client console grant installation ledger notify passphrase phase policy question release rule server"
+        " shadow trust upstream"
     ).split()
 )
 
@@ -37,6 +40,8 @@ class Asked(msgspec.Struct, frozen=True):
     console: Callable[[], str] | None = None
     # A browser that signed in through a link only a person can get; its user is the actor.
     signed_in: bool = False
+    # The gateway of the server, made when it is first asked for.
+    gateway: Callable[[], Gateway] | None = None
 
     @property
     def actor(self) -> str:

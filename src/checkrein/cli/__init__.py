@@ -32,6 +32,9 @@ GROUPS = {
         "watch": ("watch", "See verdicts, answers and outcomes as they happen."),
         "notify": ("notify", "Try whether you can be told of questions where you are."),
     },
+    "MCP servers": {
+        "servers": ("servers", "Add, look into, accept and connect the MCP servers behind the gateway."),
+    },
     "The policy": {
         "explain": ("explain", "Say what the verdict on a call would be, and why."),
         "rules": ("rules", "Write, order, check and try the rules."),

@@ -30,6 +30,19 @@ PERSON_ONLY = {
     "server.stop": {},
     "trust.import": {"project": "/", "content": b"{}"},
     "trust.reset": {"project": "/"},
+    "upstream.accept": {"name": "x", "picks": []},
+    "upstream.add": {"name": "x", "entry": {"command": "x"}},
+    "upstream.import": {"servers": []},
+    "upstream.logs": {"name": "x"},
+    "upstream.refuse": {"name": "x", "picks": []},
+    "upstream.reload": {},
+    "upstream.remove": {"name": "x"},
+    "upstream.remove_secret": {"name": "x"},
+    "upstream.restart": {"name": "x"},
+    "upstream.set_secret": {"name": "x", "value": "y"},
+    "upstream.start": {"name": "x"},
+    "upstream.stop": {"name": "x"},
+    "upstream.test": {"name": "x"},
 }
 OPEN = (
     "grant.list",
@@ -40,6 +53,10 @@ OPEN = (
     "question.list",
     "server.about",
     "shadow.try",
+    "upstream.browse",
+    "upstream.list",
+    "upstream.review",
+    "upstream.secrets",
 )
 
 

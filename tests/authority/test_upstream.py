@@ -252,14 +252,17 @@ def test_a_secret_that_is_no_text_is_refused_without_being_quoted(do):
 
 
 def test_without_a_server_the_file_can_be_seen_and_nothing_runs(asked):
-    assert perform(asked, "upstream.list", {})["servers"] == []
-    with pytest.raises(InputError, match="running server"):
-        perform(asked, "upstream.browse", {})
+    perform(asked, "upstream.add", {"name": "a", "entry": {"command": "x"}})
+    assert [each["state"] for each in perform(asked, "upstream.list", {})["servers"]] == ["stopped"]
+    assert perform(asked, "upstream.browse", {}) == perform(asked, "upstream.review", {}) == []
+    for name in ("start", "restart", "logs", "test"):
+        with pytest.raises(InputError, match="running server"):
+            perform(asked, f"upstream.{name}", {"name": "a"})
 
 
 @pytest.mark.parametrize(
     "name",
-    "add import remove start stop restart reload test accept refuse set_secret remove_secret".split(),
+    "add import remove start stop restart reload logs test accept refuse set_secret remove_secret".split(),
 )
 def test_what_changes_something_is_a_persons(asked, pipeline, name, monkeypatch):
     monkeypatch.setattr(type(asked.agents), "not_a_person", lambda *_: "an agent asks")

@@ -237,7 +237,7 @@ def reload(asked: Asked, params: Params) -> Facts:  # noqa: ARG001
     return _gateway(asked).reload()
 
 
-@verb("upstream.logs", person=False)
+@verb("upstream.logs", person=True)
 def logs(asked: Asked, params: Params) -> list[str]:
     """{"name", "count"?}: the last lines a server wrote, with what looks like a secret masked."""
     name = msgspec.convert(params["name"], str)
@@ -262,7 +262,7 @@ def browse(asked: Asked, params: Params) -> list[Facts]:
     servers = _usable()
     if name is not None:
         _named(servers, name)
-    found = _gateway(asked).browse(name)
+    found = _gateway(asked).browse(name) if asked.gateway else []
     return [
         each if "verdict" in each else {**each, **_today(asked, each, servers, project)} for each in found
     ]
@@ -296,7 +296,7 @@ def review(asked: Asked, params: Params) -> list[Facts]:
     name = msgspec.convert(params.get("name"), str | None)
     if name is not None:
         _named(_usable(), name)
-    return _gateway(asked).review(name)
+    return _gateway(asked).review(name) if asked.gateway else []
 
 
 @verb("upstream.accept", person=True)

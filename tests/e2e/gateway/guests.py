@@ -3,11 +3,7 @@
 import asyncio
 import contextlib
 
-import httpx2
-import mcp_types as types
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-
+# The SDK takes a second to import, and only these tests pay for it: it is imported where it is used.
 from e2e.clients.house import BIN, PROGRAM
 
 MODES = ("legacy", "auto", "2026-07-28")
@@ -20,6 +16,9 @@ class Guest:
     def __init__(self, name="guest", *, says=None, asks=True, samples=True, roots=True, **extra):
         self.name, self.says = name, says or {}
         self.asked, self.logged, self.heard, self.sampled = [], [], [], []
+        import mcp_types as types
+
+        self.types = types
         self.callbacks = {
             "logging_callback": self._log,
             "message_handler": self._hear,
@@ -33,15 +32,15 @@ class Guest:
     async def _elicit(self, context, params):
         self.asked.append(params)
         said = self.says(params) if callable(self.says) else self.says
-        return types.ElicitResult.model_validate(said or {"action": "decline"})
+        return self.types.ElicitResult.model_validate(said or {"action": "decline"})
 
     async def _sample(self, context, params):
         self.sampled.append(params)
-        content = types.TextContent(type="text", text=f"{self.name}'s model")
-        return types.CreateMessageResult(role="assistant", content=content, model="test")
+        content = self.types.TextContent(type="text", text=f"{self.name}'s model")
+        return self.types.CreateMessageResult(role="assistant", content=content, model="test")
 
     async def _roots(self, context):
-        return types.ListRootsResult(roots=[types.Root(uri=f"file:///home/{self.name}")])
+        return self.types.ListRootsResult(roots=[self.types.Root(uri=f"file:///home/{self.name}")])
 
     async def _log(self, params):
         self.logged.append(params.data)
@@ -53,6 +52,8 @@ class Guest:
 @contextlib.asynccontextmanager
 async def connected(gate, guest, way="stdio", mode="auto"):
     """The guest's client, before the gateway of a house."""
+    from mcp import Client
+
     async with (
         transport(gate, way) as made,
         asyncio.timeout(SECONDS),
@@ -66,9 +67,14 @@ async def transport(gate, way):
     if way == "http":
         port, token = gate.token
         headers = {"Authorization": f"Bearer {token}"}
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
         async with httpx2.AsyncClient(headers=headers, timeout=SECONDS) as web:
             yield streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=web)
     else:
+        from mcp import StdioServerParameters
+
         compiled = [str(BIN / "checkrein-hook"), str(gate.door), "mcp"]
         command, *args = compiled if way == "stdio" else [str(PROGRAM), "mcp"]
         yield StdioServerParameters(command=command, args=args, env=gate.environment, cwd=str(gate.project))

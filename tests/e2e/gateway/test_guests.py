@@ -7,8 +7,6 @@ import pytest
 
 from e2e.gateway import parts
 from e2e.gateway.gate import Gate
-
-pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip: mcp)")
 from e2e.gateway.guests import MODES, Guest, connected, soon, words
 
 pytestmark = [
@@ -172,19 +170,16 @@ def test_calling_off_reaches_the_server(gate, way, mode):
 @ways
 def test_resources_prompts_and_completion(gate, way, mode):
     async def work():
-        async with connected(gate, Guest(), way, mode) as client:
+        guest = Guest()
+        async with connected(gate, guest, way, mode) as client:
             listed = [str(each.uri) for each in (await client.list_resources()).resources]
             text = (await client.read_resource(listed[0])).contents[0].text
             templates = (await client.list_resource_templates()).resource_templates
             made = await client.read_resource("test://template/7/data")
             prompts = [each.name for each in (await client.list_prompts()).prompts]
             got = await client.get_prompt(f"{NAME}test_prompt_with_arguments", {"arg1": "one", "arg2": "two"})
-            ref = {"type": "ref/prompt", "name": f"{NAME}test_prompt_with_arguments"}
-            import mcp_types
-
-            known = await client.complete(
-                mcp_types.PromptReference.model_validate(ref), {"name": "arg1", "value": "par"}
-            )
+            ref = guest.types.PromptReference(type="ref/prompt", name=f"{NAME}test_prompt_with_arguments")
+            known = await client.complete(ref, {"name": "arg1", "value": "par"})
         assert "test://static-text" in listed and "static text resource" in text
         assert templates and '"7"' in made.contents[0].text
         assert f"{NAME}test_simple_prompt" in prompts

@@ -1,4 +1,4 @@
-"""Servers and clients other people wrote: the reference servers behind us, the inspector and Claude Code before us."""
+"""Programs other people wrote: the reference servers behind us, the inspector and Claude Code before us."""
 
 import json
 

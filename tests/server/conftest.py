@@ -18,11 +18,12 @@ from checkrein.store.sqlite import SqliteStore
 class Serving:
     """The server of this test's home."""
 
-    def __init__(self):
-        self.process = None
+    def __init__(self, prelude=""):
+        self.process, self.prelude = None, prelude
 
     def start(self):
         code = "import sys; from checkrein.__main__ import main; sys.argv = ['checkrein', 'serve']; main()"
+        code = f"{self.prelude}\n{code}"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )

@@ -40,6 +40,7 @@ from checkrein.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from checkrein.console.serving import Console
+    from checkrein.doors.gateway.gateway import Gateway
     from checkrein.server.http import HttpHooks
 
 REQUEST_SECONDS = 10.0
@@ -71,6 +72,8 @@ class Server:
         )
         self._console: Console | None = None
         self._console_lock = threading.Lock()
+        self._made_gateway: Gateway | None = None
+        self._gateway_lock = threading.Lock()
         self._workers = Workers(self._listen(), self._answer)
 
     def run(self) -> None:
@@ -103,6 +106,7 @@ class Server:
         if self._console:
             self._console.stop()
         self._workers.stop(seconds=1.0)
+        self._stop_gateway()
         with contextlib.suppress(OSError):
             self.path.unlink()
         self.journal.say("stopped")
@@ -147,9 +151,13 @@ class Server:
         if self._moved():
             self.journal.say("the socket is gone; making way for a new server")
             self.stop()
-        if self._outdated and not self._workers.busy:
+        if self._outdated and not self._busy():
             self.journal.say("a newer version is installed; making way for it")
             self.stop()
+
+    def _busy(self) -> bool:
+        """Whether a call is under way; a client that is merely connected may stay so for days."""
+        return bool(self._workers.busy or (self._made_gateway and self._made_gateway.busy))
 
     def _moved(self) -> bool:
         """Whether nobody can find us any more."""
@@ -186,15 +194,57 @@ class Server:
                 self.journal.say(f"refused a connection from uid {peer.uid}")
                 return
             frame = wire.receive(connection, time.monotonic() + REQUEST_SECONDS, alone=True)
-            wire.send(connection, self._reply(frame, connection, peer))
+            request = wire.decode_request(frame)
+            self._outdated = self._outdated or _newer(request.version)
+            if request.words == ("mcp",):
+                self._hand_over(connection, peer, request.facts)
+            else:
+                wire.send(connection, self._reply(request, connection, peer))
         except wire.Gone:
             return
         except Exception as error:  # noqa: BLE001 - one bad request ends itself, not its thread
             self.journal.say(f"a request failed: {type(error).__name__}: {error}")
 
-    def _reply(self, frame: bytes, connection: socket.socket, peer: Peer) -> bytes:
-        request = wire.decode_request(frame)
-        self._outdated = self._outdated or _newer(request.version)
+    def _hand_over(self, connection: socket.socket, peer: Peer, facts: dict[str, str]) -> None:
+        """An MCP client's pump: agree, then its connection is the gateway's."""
+        try:
+            gateway = self._gateway()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, the client's user reads it
+            self.journal.say(f"the gateway cannot start: {type(error).__name__}: {error}")
+            wire.send(connection, wire.encode_answer(b"", f"checkrein: {error}\n".encode(), 2))
+            return
+        wire.send(connection, wire.encode_answer(b"", b"", 0))
+        theirs = socket.socket(fileno=connection.detach())
+        try:
+            gateway.take(theirs, peer, facts)
+        except BaseException:
+            theirs.close()
+            raise
+
+    def _gateway(self) -> Gateway:
+        """The door for MCP clients, which opens for the first one."""
+        with self._gateway_lock:
+            if self._ended.is_set():
+                raise StoreError("The server is stopping.", remedy="Try again in a moment.")
+            if self._made_gateway is None:
+                from checkrein.doors.gateway.gateway import Gateway
+
+                made = Gateway(self.pipeline, self.agents, self.journal.say)
+                made.start()
+                self._made_gateway = made
+            return self._made_gateway
+
+    def _stop_gateway(self) -> None:
+        # INVARIANT: the gateway ends before the store that records what it does.
+        with self._gateway_lock:
+            if self._made_gateway is None:
+                return
+            try:
+                self._made_gateway.stop()
+            except Exception as error:  # noqa: BLE001 - the socket must go all the same
+                self.journal.say(f"the gateway did not stop well: {type(error).__name__}: {error}")
+
+    def _reply(self, request: wire.Request, connection: socket.socket, peer: Peer) -> bytes:
         if request.words[0] == "verb" and len(request.words) == 2:
             return self._perform(request.words[1], request.body, connection, peer)
         if request.words[0] != "hook" or len(request.words) != 4:
@@ -213,7 +263,7 @@ class Server:
         return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
 
     def _perform(self, name: str, body: bytes, connection: socket.socket, peer: Peer) -> bytes:
-        asked = Asked(self.pipeline, self.agents, peer, self.stop, self._console_link)
+        asked = Asked(self.pipeline, self.agents, peer, self.stop, self._console_link, gateway=self._gateway)
         if name == "inbox.attend":
             return as_answer(lambda: self._attend(asked, connection))
         return as_answer(lambda: perform(asked, name, msgspec.json.decode(body, type=dict[str, Any])))

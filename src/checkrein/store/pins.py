@@ -50,7 +50,8 @@ def decide_pin(tx: Transaction, pin: Pin) -> None:
     tx.execute(
         f"INSERT INTO pin ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608
         "ON CONFLICT (server, kind, name, hash) DO UPDATE SET definition = excluded.definition, "
-        "state = excluded.state, decided_at = excluded.decided_at, actor = excluded.actor",
+        "state = excluded.state, seen_at = excluded.seen_at, decided_at = excluded.decided_at, "
+        "actor = excluded.actor",
         _values(pin),
     )
 

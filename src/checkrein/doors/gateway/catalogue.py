@@ -5,6 +5,7 @@ The hub teaches it what servers say and lists from it; calls look tools up. It n
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -33,6 +34,8 @@ from checkrein.store import Store
 # Of one kind and one server; what goes beyond is not looked at.
 MOST_DEFINITIONS = 2_000
 MOST_BYTES = 16 << 20
+# How long all schemas of a review may take to compile.
+REVIEW_SECONDS = 2.0
 _REVIEW = "Review it with `checkrein servers review`."
 _HIDDEN = {
     "new": "Nobody has accepted it yet.",
@@ -124,16 +127,19 @@ class Catalogue:
     def review(self, server: str | None = None) -> list[dict[str, Any]]:
         """Everything servers say about themselves, for a person's eyes."""
         holders = self._holders(self._everything())
-        found = []
+        found, until = [], time.monotonic() + REVIEW_SECONDS
         for name in sorted(self._shelves):
             if server in (None, name):
                 others = self._others(name)
-                found += [self._reviewed(each, holders, others) for each in self._all_of(name)]
+                found += [self._reviewed(each, holders, others, until) for each in self._all_of(name)]
         return found
 
     def accept(self, server: str, picks: Any, actor: str) -> frozenset[str]:
         """A person accepts exactly these versions, all or none of them; what visibly changed."""
-        return self._decide(server, [self._live(server, pick) for pick in _picks(picks)], "accepted", actor)
+        chosen = [self._live(server, pick) for pick in _picks(picks)]
+        # Said again it changes nothing: who was accepted first stays first.
+        fresh = [each for each in chosen if self._pins.state(each) != "accepted"]
+        return self._decide(server, fresh, "accepted", actor)
 
     def refuse(self, server: str, picks: Any, actor: str) -> frozenset[str]:
         """A person refuses exactly these versions, also ones accepted before or not shown any more."""
@@ -173,7 +179,7 @@ class Catalogue:
         return kept
 
     def _fault(self, definition: Definition) -> str:
-        """Why it can never be offered as it is; a schema is compiled once and only when it matters."""
+        """Why it can never be offered as it is; a schema is compiled only when that matters."""
         if definition.fault or definition.kind != "tool":
             return definition.fault
         found = self._validator(definition)
@@ -186,7 +192,9 @@ class Catalogue:
                 found = compile_schema(definition.value.get("inputSchema"))
             except InputError as error:
                 found = error.message
-            self._validators[definition.hash] = found
+            # What nobody accepted keeps no memory: it is compiled again when somebody does.
+            if isinstance(found, str) or self._pins.state(definition) == "accepted":
+                self._validators[definition.hash] = found
         return found
 
     def _everything(self) -> list[Definition]:
@@ -269,8 +277,11 @@ class Catalogue:
         yield from sorted(shelf.usable.values(), key=lambda each: (each.kind, each.name))
         yield from shelf.unusable
 
-    def _reviewed(self, each: Definition, holders: _Holders, others: frozenset[str]) -> dict[str, Any]:
-        fault = self._fault(each)
+    def _reviewed(
+        self, each: Definition, holders: _Holders, others: frozenset[str], until: float
+    ) -> dict[str, Any]:
+        # A schema made to take long is looked at when somebody accepts it.
+        fault = self._fault(each) if time.monotonic() < until else each.fault
         state = "unusable" if fault else self._pins.state(each)
         before = self._pins.before(each) if state == "changed" else None
         return {

@@ -40,6 +40,7 @@ _FOLD = str.maketrans({other: letter for letter, others in _DRAWN_LIKE.items() f
 
 def skeleton(name: str) -> str:
     """What is left of a name when everything is taken away that an eye may miss."""
-    plain = unicodedata.normalize("NFKD", UNSEEN.sub("", name)).casefold()
+    # Folded before as well: taking a sign apart may turn it into one that is drawn otherwise.
+    plain = unicodedata.normalize("NFKD", UNSEEN.sub("", name).casefold().translate(_FOLD)).casefold()
     letters = "".join(char for char in plain if unicodedata.category(char) not in ("Mn", "Me", "Cf"))
     return _SEPARATORS.sub("_", letters.translate(_FOLD)).replace("rn", "m").replace("vv", "w")

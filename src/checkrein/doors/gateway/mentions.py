@@ -11,7 +11,7 @@ from checkrein.doors.gateway.definitions import UNSEEN, Definition, legible, tex
 
 LONGEST_DESCRIPTION = 4_000
 # Beyond this a text is not searched; that it is so long is a flag of its own.
-_MOST_SEARCHED = 200_000
+_MOST_SEARCHED = 50_000
 _MOST_NAMED = 5
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TELLING_NAME = re.compile(r"[_.-]|[a-z][A-Z]|.{12}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from checkrein.doors.gateway.definitions import Definition
-from checkrein.errors import StoreError
+from checkrein.errors import CheckreinError
 from checkrein.ledger.record import Ledger
 from checkrein.store import Store, Transaction
 from checkrein.store.pins import ACCEPTED, REFUSED, SEEN, UNREADABLE, Pin, decide_pin, pins_of, see_pins
@@ -36,7 +36,7 @@ class Pins:
         self._known[server] = None
         try:
             pins = pins_of(self._store, server)
-        except StoreError:
+        except CheckreinError:
             return
         known: _Known = {}
         for pin in pins:
@@ -93,7 +93,7 @@ class Pins:
 
         try:
             self._store.write(seen, durable=True)
-        except StoreError:
+        except CheckreinError:
             return
         self.load(server)
 

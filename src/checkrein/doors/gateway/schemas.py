@@ -19,17 +19,19 @@ LARGEST_SCHEMA = 256 << 10
 # Steps a check may take at most, as far as the schema and the size of the arguments tell.
 MOST_STEPS = 30_000_000
 MOST_PLACES = 20_000
+MOST_PATTERNS = 200
 MOST_FAULTS = 5
 _LONGEST_FAULT = 300
 _REGEX_BYTES = 1 << 20
 _DEEPEST_ARGUMENTS = 128
-_IN_PLACE = (
-    *("allOf", "anyOf", "oneOf", "prefixItems", "not", "if", "then", "else", "contains", "items"),
-    *("additionalItems", "additionalProperties", "propertyNames", "contentSchema"),
-    *("unevaluatedItems", "unevaluatedProperties"),
+# Keys whose schemas apply to the value itself, and those whose schemas apply to what is inside it.
+_BESIDE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+_INSIDE = (
+    *("items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "patternProperties"),
+    *("additionalProperties", "unevaluatedProperties", "propertyNames", "contentSchema"),
 )
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _TOO_INVOLVED = "Its inputSchema is too involved: following its references has no near end."
 _TOO_MUCH = "The arguments are too large or too deeply nested to be checked against this tool's schema."
 
@@ -124,39 +126,74 @@ def _inside(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+class _Ways:
+    """References into a circle that can apply to one value: at it, at named parts of it, at any part."""
+
+    __slots__ = ("anywhere", "here", "named")
+
+    def __init__(self) -> None:
+        self.here, self.anywhere = 0, 0
+        self.named: dict[str, int] = {}
+
+    @property
+    def most(self) -> int:
+        """The most that meet on one way down into a value: no two names are the same part of it."""
+        return self.here + self.anywhere + max(self.named.values(), default=0)
+
+    def beside(self, other: _Ways) -> None:
+        self.here += other.here
+        self.anywhere += other.anywhere
+        for name, count in other.named.items():
+            self.named[name] = self.named.get(name, 0) + count
+
+
 class _Reach:
     """How much of a schema can apply to one value: references are followed, circles counted."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        self._schema, self._places, self._circles = schema, 0, 0
+        self._schema, self._places, self._patterns = schema, 0, 0
         self._anchors = dict(_anchors(schema))
 
     def measure(self) -> tuple[int, int]:
-        """Places visited when every reference is followed once, and references that lead into a circle."""
+        """Places visited when every reference is followed once, and how often a circle multiplies them."""
         try:
-            self._walk(self._schema, (id(self._schema),))
+            ways = self._walk(self._schema, (id(self._schema),))
         except RecursionError:
             raise InputError(_TOO_INVOLVED) from None
-        return self._places, max(1, self._circles)
+        return self._places, max(1, ways.most)
 
-    def _walk(self, schema: Any, above: tuple[int, ...]) -> None:
-        self._places += 1
-        if self._places > MOST_PLACES:
-            raise InputError(_TOO_INVOLVED)
+    def _walk(self, schema: Any, above: tuple[int, ...]) -> _Ways:
+        ways = _Ways()
+        self._count(schema)
         if not isinstance(schema, dict):
-            return
-        for each in _parts(schema):
-            self._walk(each, above)
+            return ways
+        for _, each in _parts(schema, _BESIDE):
+            ways.beside(self._walk(each, above))
+        for _, each in _parts(schema, _INSIDE):
+            ways.anywhere += self._walk(each, above).most
+        for key, each in _parts(schema, ("properties",)):
+            if most := self._walk(each, above).most:
+                ways.named[key] = ways.named.get(key, 0) + most
         for key in _REFERENCES:
             if isinstance(schema.get(key), str):
-                self._follow(schema[key], above)
+                ways.beside(self._follow(schema[key], above))
+        return ways
 
-    def _follow(self, reference: str, above: tuple[int, ...]) -> None:
+    def _count(self, schema: Any) -> None:
+        self._places += 1
+        if isinstance(schema, dict):
+            named = schema.get("patternProperties")
+            self._patterns += ("pattern" in schema) + (len(named) if isinstance(named, dict) else 0)
+        if self._places > MOST_PLACES or self._patterns > MOST_PATTERNS:
+            raise InputError(_TOO_INVOLVED)
+
+    def _follow(self, reference: str, above: tuple[int, ...]) -> _Ways:
         target = self._target(reference)
-        if id(target) in above:
-            self._circles += 1
-        else:
-            self._walk(target, (*above, id(target)))
+        if id(target) not in above:
+            return self._walk(target, (*above, id(target)))
+        ways = _Ways()
+        ways.here = 1
+        return ways
 
     def _target(self, reference: str) -> Any:
         """What a reference leads to; only places in this same schema count."""
@@ -193,13 +230,13 @@ def _anchors(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield f"#{each[key]}", each
 
 
-def _parts(schema: dict[str, Any]) -> list[Any]:
-    """The schemas directly inside a schema, wherever they apply."""
-    parts: list[Any] = []
-    for key in _IN_PLACE:
+def _parts(schema: dict[str, Any], keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The schemas under these keys, each with its name where it has one."""
+    for key in keys:
         found = schema.get(key)
-        parts += found if isinstance(found, list) else [found] if isinstance(found, dict) else ()
-    for key in _BY_NAME:
-        found = schema.get(key)
-        parts += found.values() if isinstance(found, dict) else ()
-    return parts
+        if isinstance(found, list):
+            yield from (("", each) for each in found)
+        elif isinstance(found, dict) and key in _BY_NAME:
+            yield from found.items()
+        elif isinstance(found, dict):
+            yield "", found

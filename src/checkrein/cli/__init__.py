@@ -34,6 +34,7 @@ GROUPS = {
     },
     "MCP servers": {
         "servers": ("servers", "Add, look into, accept and connect the MCP servers behind the gateway."),
+        "mcp": ("mcp", "Serve MCP on standard input and output; MCP clients run this."),
     },
     "The policy": {
         "explain": ("explain", "Say what the verdict on a call would be, and why."),

@@ -120,6 +120,20 @@ class Agents:
             return "the processes it comes from cannot be followed to the first one"
         return _detached(line, beginnings(self._store))
 
+    def run_by_agent(self, peer: Peer) -> str:
+        """Why a program speaks for no person although an agent's own client may: an agent runs it.
+
+        An agent starts the programs of its MCP configuration itself; whatever else starts one inside it is
+        something the agent runs.
+        """
+        line = _lineage(peer.pid)
+        spoken = {(process.pid, process.started) for _, process in self._speakers()}
+        if len(line) > 1 and (line[1].pid, line[1].started) in spoken:
+            above = line[2:]
+            inside = any((each.pid, each.started) in spoken for each in above)
+            return "it comes from inside another agent" if inside else ""
+        return self.not_a_person(peer)
+
     def begun_by_another(self, session: Session) -> str:
         """Why the session speaks for no person: another gated agent started it. Nothing when none did."""
         line = _lineage(session.process) if session.process else []

@@ -230,7 +230,7 @@ class Server:
                 from checkrein.doors.gateway.gateway import Gateway
 
                 made = Gateway(self.pipeline, self.agents, self.journal.say)
-                made.start()
+                made.open()
                 self._made_gateway = made
             return self._made_gateway
 
@@ -240,7 +240,7 @@ class Server:
             if self._made_gateway is None:
                 return
             try:
-                self._made_gateway.stop()
+                self._made_gateway.close()
             except Exception as error:  # noqa: BLE001 - the socket must go all the same
                 self.journal.say(f"the gateway did not stop well: {type(error).__name__}: {error}")
 

@@ -43,6 +43,8 @@ GRACE_SECONDS = 1.0
 LAST_WORDS_SECONDS = 5.0
 MOST_LINES = 256
 _LONGEST_NAME = 40
+# A request that lasts as long as its client likes, and is no work under way.
+_LISTEN = "subscriptions/listen"
 # Who merely stands between an MCP client and the pump it starts.
 _BETWEEN = frozenset(
     {"sh", "bash", "dash", "zsh", "fish", "env", "npm", "npx", "uv", "uvx", "pipx", "checkrein"}
@@ -58,7 +60,7 @@ class Hub(Protocol):
         self, *, era: str, agent: str, label: str, owner: str, send: Callable[[Message], None]
     ) -> Client: ...
 
-    async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message: ...
+    async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message | None: ...
 
     def hear(self, client: Client, message: Message) -> None: ...
 
@@ -99,8 +101,11 @@ class StdioFront:
         self._hub, self._say, self._most = hub, say, most
         self.lines: set[Line] = set()
 
-    async def take(self, connection: socket.socket, who: Who) -> None:
-        """Serve a connection from now on; it is ours, whatever becomes of it."""
+    async def take(self, connection: socket.socket, who: Who, speaks_for_person: bool) -> None:
+        """Serve a connection from now on; it is ours, whatever becomes of it.
+
+        `speaks_for_person`: whether an answer given at this client counts as a person's.
+        """
         if len(self.lines) >= self._most:
             self._say(f"{who.label} was turned away: {self._most} MCP clients are connected")
             connection.close()
@@ -109,7 +114,7 @@ class StdioFront:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(
-                lambda: Line(self._hub, who, self.lines, self._say), connection
+                lambda: Line(self._hub, who, speaks_for_person, self.lines, self._say), connection
             )
         except OSError:
             connection.close()
@@ -127,8 +132,10 @@ class StdioFront:
 class Line(asyncio.Protocol):
     """One client's connection, from its first byte to its last."""
 
-    def __init__(self, hub: Hub, who: Who, lines: set[Line], say: Callable[[str], None]) -> None:
-        self._hub, self._who, self._lines, self._say = hub, who, lines, say
+    def __init__(
+        self, hub: Hub, who: Who, speaks_for_person: bool, lines: set[Line], say: Callable[[str], None]
+    ) -> None:
+        self._hub, self._who, self._speaks, self._lines, self._say = hub, who, speaks_for_person, lines, say
         self._transport: asyncio.Transport | None = None
         self._client: Client | None = None
         self._era = ""
@@ -172,7 +179,7 @@ class Line(asyncio.Protocol):
 
     @property
     def busy(self) -> int:
-        return len(self._running)
+        return sum(task.get_name() != _LISTEN for task in self._running)
 
     def end(self) -> None:
         """Let go of the client, after what was said to it already."""
@@ -292,9 +299,12 @@ class Line(asyncio.Protocol):
             self._client = self._hub.meet(
                 era=self._era, agent=who.agent, label=who.label, owner=who.owner, send=self.send
             )
+            self._client.speaks_for_person = self._speaks
             # What follows the handshake may rely on it.
             self._opening = self._era == HANDSHAKE
-        task = asyncio.get_running_loop().create_task(self._handle(self._client, message))
+        task = asyncio.get_running_loop().create_task(
+            self._handle(self._client, message), name=_LISTEN if message["method"] == _LISTEN else None
+        )
         self._running.add(task)
         task.add_done_callback(self._done)
 
@@ -306,7 +316,8 @@ class Line(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - INVARIANT: an error is an answer, never a result
             self._say(f"a request of {self._who.label} failed: {type(error).__name__}: {error}")
             answer = failure(message["id"], RpcError(INTERNAL_ERROR, "Checkrein could not handle this."))
-        self.send(answer)
+        if answer is not None:
+            self.send(answer)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

@@ -1,0 +1,243 @@
+"""Puts a call's question to whoever can answer it first: the client's own person, the console, the terminal.
+
+The questions and answers are the pipeline's; here is only who waits, and how they are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from checkrein.call import ToolCall, Verdict
+from checkrein.doors.gateway import prompts
+from checkrein.doors.gateway.clients import Client, Flight
+from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError, meta_of, notification
+from checkrein.errors import InputError
+from checkrein.pipeline import Pipeline
+from checkrein.settings import Gateway
+from checkrein.store.questions import ASKED, Question, get_question
+
+CHANNEL = "elicitation"
+# A client that shows progress hears this often that a person is still being asked.
+_SIGN_OF_LIFE = 5.0
+_MOST_OPEN = 4_096
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What became of a question; `waits` when nobody could be asked now, and it stays open."""
+
+    entry: str
+    verdict: Verdict
+    state: str = ASKED
+    actor: str = ""
+    message: str = ""
+    edited: dict[str, Any] | None = None
+    waits: bool = False
+
+
+class Asking:
+    """Who can be asked about a call, and what they said."""
+
+    def __init__(self, pipeline: Pipeline, user: str) -> None:
+        self._pipeline, self._user = pipeline, user
+        # Questions whose caller was sent away and may come back, by the exact call.
+        self._open: OrderedDict[str, str] = OrderedDict()
+
+    def by_client(self, client: Client) -> bool:
+        """Whether the client's own person can be asked."""
+        return client.speaks_for_person and client.can("elicitation", "form")
+
+    def possible(self, client: Client, project: str) -> bool:
+        """Whether anybody can be asked, or the question may wait until somebody can."""
+        return (
+            self.by_client(client)
+            or self._pipeline.broker.reachable
+            or self._settings(project).no_person == "wait"
+        )
+
+    def left_open(self, call: ToolCall) -> str | None:
+        """The question about exactly this call that its caller was told to come back for."""
+        if not self._open:
+            return None
+        entry = self._open.get(call.binding)
+        if entry is None:
+            return None
+        found = get_question(self._pipeline.store, entry)
+        if found is None or found.state not in (ASKED, "approved"):
+            self._open.pop(call.binding, None)
+            return None
+        return entry
+
+    def hold_open(self, call: ToolCall, entry: str) -> None:
+        """The caller is told to come back."""
+        self._pipeline.broker.keep(entry, call)
+        self._open[call.binding] = entry
+        while len(self._open) > _MOST_OPEN:
+            self._open.popitem(last=False)
+
+    def forget(self, call: ToolCall) -> None:
+        self._open.pop(call.binding, None)
+
+    async def answer(
+        self, client: Client, flight: Flight, params: Message, call: ToolCall, entry: str, verdict: Verdict
+    ) -> Settled:
+        """What became of the question, from whoever spoke first; nobody in time is a no."""
+        by_client = client.era == HANDSHAKE and self.by_client(client)
+        if not by_client and not self._pipeline.broker.reachable and self._is_open(entry):
+            # INVARIANT: a call that nobody was asked about does not run.
+            self.hold_open(call, entry)
+            return Settled(entry, verdict, waits=True)
+        try:
+            found = await self._first_word(client, flight, params, call, entry, verdict, by_client)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._given_up(call, entry))
+            raise
+        self.forget(call)
+        return self._as_settled(found, verdict)
+
+    async def said(self, call: ToolCall, entry: str, answer: prompts.Answer, verdict: Verdict) -> Settled:
+        """Record what the client's person said, unless somebody was quicker."""
+        await asyncio.to_thread(self._record, entry, answer)
+        self.forget(call)
+        found = self.settled(entry, verdict)
+        return found or Settled(entry, verdict, state="denied", message="The question could not be settled.")
+
+    async def fell_back(self, entry: str, answer: prompts.Answer) -> None:
+        """Record what the user's profile says in the place of a person who cannot be reached."""
+        await asyncio.to_thread(self._record, entry, answer, "fallback")
+
+    def settled(self, entry: str, verdict: Verdict) -> Settled | None:
+        found = get_question(self._pipeline.store, entry)
+        return None if found is None or found.state == ASKED else self._as_settled(found, verdict)
+
+    async def _first_word(
+        self,
+        client: Client,
+        flight: Flight,
+        params: Message,
+        call: ToolCall,
+        entry: str,
+        verdict: Verdict,
+        by_client: bool,
+    ) -> Question:
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[None] = loop.create_future()
+
+        def tell() -> None:
+            loop.call_soon_threadsafe(lambda: None if told.done() else told.set_result(None))
+
+        with self._pipeline.broker.telling(entry, call, tell):
+            asked = (
+                asyncio.create_task(self._elicit(client, flight, call, entry, verdict)) if by_client else None
+            )
+            try:
+                return await self._wait(flight, params, entry, told, asked)
+            finally:
+                if asked is not None:
+                    # Answered elsewhere: the client takes its own question away.
+                    asked.cancel()
+                    with contextlib.suppress(asyncio.CancelledError, Exception):
+                        await asked
+
+    async def _wait(
+        self,
+        flight: Flight,
+        params: Message,
+        entry: str,
+        told: asyncio.Future[None],
+        asked: asyncio.Task[prompts.Answer] | None,
+    ) -> Question:
+        token = meta_of(params).get("progressToken")
+        rounds = 0
+        while True:
+            found = get_question(self._pipeline.store, entry)
+            if found is None:
+                raise InputError("The question is gone.")
+            if found.state != ASKED:
+                return found
+            left = found.expires_at - self._pipeline.clock()
+            if left <= 0:
+                await asyncio.to_thread(self._record, entry, prompts.Answer("expired"), "timeout")
+                continue
+            waiting: set[asyncio.Future[Any]] = {told} if asked is None else {told, asked}
+            await asyncio.wait(waiting, timeout=min(left, _SIGN_OF_LIFE), return_when=asyncio.FIRST_COMPLETED)
+            if asked is not None and asked.done():
+                answer, asked = await self._heard(asked), None
+                if answer is not None:
+                    await asyncio.to_thread(self._record, entry, answer)
+            elif token is not None and not told.done():
+                rounds += 1
+                said = {
+                    "progressToken": token,
+                    "progress": rounds,
+                    "message": "Waiting for a person's answer.",
+                }
+                flight.exchange.send(notification("notifications/progress", said))
+
+    async def _heard(self, asked: asyncio.Task[prompts.Answer]) -> prompts.Answer | None:
+        """The client's answer; nothing where it could not ask but somebody else still can."""
+        try:
+            return asked.result()
+        except (RpcError, asyncio.CancelledError) as error:
+            if self._pipeline.broker.reachable:
+                return None
+            return prompts.Answer("denied", f"The client could not ask its person: {error}")
+
+    async def _elicit(
+        self, client: Client, flight: Flight, call: ToolCall, entry: str, verdict: Verdict
+    ) -> prompts.Answer:
+        asked = prompts.approval(call, verdict, entry, client.agent)
+        return prompts.answer(await client.ask("elicitation/create", asked, flight))
+
+    async def _given_up(self, call: ToolCall, entry: str) -> None:
+        """The caller stopped waiting: where it may come back the question stays, else it is withdrawn."""
+        if self._settings(call.project).no_person == "wait":
+            self.hold_open(call, entry)
+            return
+        gone = prompts.Answer("cancelled", "the client stopped waiting")
+        await asyncio.to_thread(self._record, entry, gone, "client")
+
+    def _record(self, entry: str, answer: prompts.Answer, channel: str = CHANNEL) -> None:
+        """Hand an answer to the pipeline; somebody may have been quicker."""
+        actor = self._user if channel == CHANNEL else ""
+        for remember in (answer.remember, None):
+            try:
+                self._pipeline.answer(
+                    entry,
+                    answer.word,
+                    actor=actor,
+                    channel=channel,
+                    message=answer.message,
+                    remember=remember,
+                )
+                return
+            except InputError:
+                # What cannot be remembered still counts for this call.
+                if remember is None or not self._is_open(entry):
+                    return
+
+    def _is_open(self, entry: str) -> bool:
+        found = get_question(self._pipeline.store, entry)
+        return found is not None and found.state == ASKED
+
+    def _as_settled(self, found: Question, verdict: Verdict) -> Settled:
+        edited = self._pipeline.broker.edited(found.entry)
+        return Settled(found.entry, verdict, found.state, found.actor, found.message, edited)
+
+    def _settings(self, project: str) -> Gateway:
+        return self._pipeline.policies.of(project, "gateway").settings.gateway
+
+
+def waiting_result(call: ToolCall, entry: str) -> Message:
+    """What a client reads whose call waits for a person who is not there."""
+    text = (
+        f"`{call.server}__{call.tool}` waits for a person's yes (record {entry}). Nothing has run. "
+        "Call it again later with exactly the same arguments to hear the answer; a person answers with "
+        "`checkrein inbox` or in the console."
+    )
+    waiting = {"checkrein/waiting": {"record": entry}}
+    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": waiting}

@@ -1,0 +1,133 @@
+"""The servers behind the gateway: read from the servers file, kept by a keeper each, read again on change.
+
+The gateway's hub reaches them by name. A file that cannot be read changes nothing, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from checkrein.doors.gateway.keeper import Audience, Keeper, Limits, Unreachable, Wants
+from checkrein.doors.gateway.upstream import Upstream
+from checkrein.errors import CheckreinError, NotFoundError
+from checkrein.settings.servers import ServerSpec, read_servers, stamp
+from checkrein.store.facts import Facts
+
+Changed = Callable[[str], None]
+
+
+class Fleet:
+    """Keepers by name. `withdrawn` is told of every server that is gone or another one now."""
+
+    def __init__(
+        self, audience: Audience, facts: Facts, limits: Limits, say: Callable[[str], None], withdrawn: Changed
+    ) -> None:
+        self._audience, self._facts, self._limits, self._say = audience, facts, limits, say
+        self._withdrawn = withdrawn
+        self._keepers: dict[str, Keeper] = {}
+        self._specs: dict[str, ServerSpec] = {}
+        self._stamp: tuple[int, ...] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._first: dict[str, asyncio.Task[Any]] = {}
+        self.fault = ""
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._specs)
+
+    def spec(self, server: str) -> ServerSpec:
+        found = self._specs.get(server)
+        if found is None:
+            raise NotFoundError(f"There is no server {server!r}.", remedy="See `checkrein servers`.")
+        return found
+
+    def keeper(self, server: str) -> Keeper:
+        self.spec(server)
+        return self._keepers[server]
+
+    async def reach(self, server: str, client: Wants) -> Upstream:
+        """A ready connection for the client; raises Unreachable."""
+        keeper = self._keepers.get(server)
+        if keeper is None:
+            raise Unreachable(f"There is no server {server!r}.", remedy="See `checkrein servers`.")
+        upstream = keeper.at_hand(client) or await keeper.reach(client)
+        upstream.users.add(client.id)
+        return upstream
+
+    def ready(self) -> list[Upstream]:
+        """One ready connection of each server, in the order of their names."""
+        found = (self._keepers[name].current() for name in self.names)
+        return [upstream for upstream in found if upstream is not None]
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until every server has been tried once, but no longer than this."""
+        starting = [task for task in self._first.values() if not task.done()]
+        if starting:
+            await asyncio.wait(starting, timeout=seconds)
+
+    def look(self) -> bool:
+        """Read the file again where it changed; whether anything is different now."""
+        now = stamp()
+        if now == self._stamp:
+            return False
+        self._stamp = now
+        found = read_servers()
+        if found.fault:
+            # INVARIANT: a broken edit keeps the last good configuration, and says so.
+            if found.fault != self.fault:
+                self._say(f"the servers file cannot be used, the last good one stays in force: {found.fault}")
+            self.fault = found.fault
+            return False
+        self.fault = ""
+        return self._take_over(found.servers)
+
+    def _take_over(self, servers: dict[str, ServerSpec]) -> bool:
+        before, self._specs = self._specs, dict(servers)
+        changed = before != self._specs
+        for name in [*before]:
+            after = self._specs.get(name)
+            if after is None or after != before[name]:
+                self._retire(name)
+        for name, spec in self._specs.items():
+            if name not in self._keepers:
+                keeper = Keeper(spec, self._audience, facts=self._facts, limits=self._limits, say=self._say)
+                self._keepers[name] = keeper
+                if spec.enabled:
+                    self._first[name] = self._do(self._begin(keeper))
+        return changed
+
+    async def _begin(self, keeper: Keeper) -> None:
+        try:
+            await keeper.start()
+        except CheckreinError as error:
+            self._say(f"{keeper.name} could not be started: {error}")
+
+    def _retire(self, name: str) -> None:
+        keeper = self._keepers.pop(name, None)
+        if (first := self._first.pop(name, None)) is not None:
+            first.cancel()
+        self._withdrawn(name)
+        if keeper is not None:
+            self._do(keeper.retire())
+
+    def let_go(self, client_id: str) -> None:
+        for keeper in self._keepers.values():
+            keeper.let_go(client_id)
+
+    def _do(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """End every server; none of their processes is left."""
+        keepers, self._keepers, self._specs = list(self._keepers.values()), {}, {}
+        for task in list(self._first.values()):
+            task.cancel()
+        await asyncio.gather(*(keeper.retire() for keeper in keepers), return_exceptions=True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,350 @@
+"""The gateway as the server has it: a thread with a loop of its own, and what other threads may ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from functools import cached_property
+from typing import Any, TypeVar
+
+from checkrein.agents import Agents, user_name
+from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
+from checkrein.doors.gateway.hub import Hub
+from checkrein.doors.gateway.leftovers import sweep
+from checkrein.doors.gateway.sealing import Seal
+from checkrein.errors import StoreError
+from checkrein.peers import Peer
+from checkrein.pipeline import Pipeline
+from checkrein.settings.servers import ServerSpec
+from checkrein.settings.sources import state_dir
+
+T = TypeVar("T")
+_LOOK_SECONDS, _ANSWER_SECONDS, _STOP_SECONDS = 1.0, 120.0, 10.0
+
+
+class Gateway:
+    """Started on first need; safe to call from any thread."""
+
+    def __init__(self, pipeline: Pipeline, agents: Agents, say: Callable[[str], None]) -> None:
+        self._pipeline, self._agents, self._say = pipeline, agents, say
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._hub: Hub | None = None
+        self._front: StdioFront | None = None
+        self._http: Any = None
+        self._tokens: Any = None
+        self._ending: asyncio.Event | None = None
+        self._fault = ""
+
+    @cached_property
+    def _seal(self) -> Seal:
+        return Seal(state_dir() / "gateway")
+
+    # -- the thread -------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin; returns when clients can come in."""
+        up = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(up,), name="checkrein-gateway", daemon=True)
+        self._thread.start()
+        up.wait()
+        if self._fault:
+            raise StoreError(
+                f"The gateway could not be started: {self._fault}", remedy="Run `checkrein doctor`."
+            )
+
+    def _run(self, up: threading.Event) -> None:
+        try:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(self._serve(up))
+        except Exception as error:  # noqa: BLE001 - the hooks go on without a gateway
+            self._fault = f"{type(error).__name__}: {error}"
+            self._say(f"the gateway ended: {self._fault}")
+        finally:
+            self._loop = None
+            up.set()
+
+    async def _serve(self, up: threading.Event) -> None:
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
+        self._loop.set_exception_handler(self._unhandled)
+        await asyncio.to_thread(sweep)
+        hub = Hub(self._pipeline, seal=lambda: self._seal, user=_me(), say=self._say)
+        self._hub, self._front = hub, StdioFront(hub, self._say)
+        hub.fleet.look()
+        up.set()
+        try:
+            await self._until_stopped(hub)
+        finally:
+            await self._close(hub)
+
+    async def _until_stopped(self, hub: Hub) -> None:
+        assert self._ending is not None  # noqa: S101 - made before
+        rules: Any = None
+        while not self._ending.is_set():
+            await self._look_at_http(hub)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._ending.wait()
+            hub.fleet.look()
+            # A rule may take a tool out of the list, or put it back.
+            before, rules = rules, hub.visible_tools()
+            if before is not None and before is not rules and before != rules:
+                hub.news.changed(frozenset({"tools"}))
+
+    async def _look_at_http(self, hub: Hub) -> None:
+        """The port is open while a client has a token for it."""
+        from checkrein.doors.gateway.tokens import Tokens
+
+        settings = self._pipeline.policies.of("", "gateway").settings.gateway
+        port = settings.http_port
+        if self._tokens is None:
+            self._tokens = Tokens(self._pipeline.store, settings.calls_per_minute, time.monotonic)
+        tokens = self._tokens
+        wanted = bool(port) and tokens.exist()
+        if wanted and self._http is None:
+            from checkrein.doors.gateway.front_http import HttpFront
+
+            front = HttpFront(hub, tokens, self._say)
+            try:
+                found = await front.open(port)
+            except OSError as error:
+                self._say(f"/mcp cannot be opened: {error.strerror}")
+                return
+            self._http = front
+            self._say(f"/mcp on 127.0.0.1:{found}")
+        elif not wanted and self._http is not None:
+            front, self._http = self._http, None
+            await front.close()
+
+    async def _close(self, hub: Hub) -> None:
+        hub.subscriptions.end()
+        if self._http is not None:
+            await self._http.close()
+        if self._front is not None:
+            self._front.close()
+        for client in list(hub.clients.values()):
+            hub.leave(client)
+        await hub.news.close()
+        await hub.fleet.close()
+
+    def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self._say(
+            f"in the gateway: {context.get('message')}: {type(error).__name__ if error else ''} {error or ''}"
+        )
+
+    def close(self) -> None:
+        """End every client's line and every server's process."""
+        loop, ending, thread = self._loop, self._ending, self._thread
+        if loop is not None and ending is not None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ending.set)
+        if thread is not None:
+            thread.join(_STOP_SECONDS)
+
+    # -- from other threads -----------------------------------------------------------------------------
+
+    def take(self, connection: socket.socket, peer: Peer, facts: dict[str, str]) -> None:  # noqa: ARG002
+        """Serve the client at the other end of this socket from now on."""
+        # INVARIANT: a question is not answered by a program that an agent runs.
+        speaks = not self._agents.run_by_agent(peer)
+        self._do(self._taken(connection, identify(peer), speaks))
+
+    async def _taken(self, connection: socket.socket, who: Who, speaks_for_person: bool) -> None:
+        assert self._front is not None  # noqa: S101 - made before the first client
+        await self._front.take(connection, who, speaks_for_person)
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        loop = self._loop
+        if loop is None:
+            work.close()
+            raise StoreError("The gateway is not running.", remedy="Run `checkrein doctor`.")
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result(_ANSWER_SECONDS)
+        except concurrent.futures.TimeoutError:
+            future.cancel()
+            raise StoreError("The gateway did not answer in time.", remedy="Try again.") from None
+
+    @property
+    def busy(self) -> int:
+        """Requests under way."""
+        return self._front.busy if self._front is not None else 0
+
+    def servers(self) -> list[dict[str, Any]]:
+        """How every server does."""
+        return self._do(self._servers())
+
+    async def _servers(self) -> list[dict[str, Any]]:
+        hub = self._known()
+        hub.fleet.look()
+        return [self._status(hub, name) for name in hub.fleet.names]
+
+    def _status(self, hub: Hub, name: str) -> dict[str, Any]:
+        rows = hub.catalogue.review(name)
+        tools = [row for row in rows if row["kind"] == "tool"]
+        offered = sum(row["state"] == "accepted" for row in tools)
+        spec = hub.fleet.spec(name)
+        status = hub.fleet.keeper(name).status()
+        more = {
+            "enabled": spec.enabled,
+            "trusted": spec.trusted,
+            "share": spec.share,
+            "fault": hub.fleet.fault,
+        }
+        return {**status, **more, "offered": offered, "hidden": len(tools) - offered}
+
+    def start(self, name: str) -> dict[str, Any]:
+        return self._do(self._change(name, "start"))
+
+    def stop(self, name: str) -> dict[str, Any]:
+        return self._do(self._change(name, "stop"))
+
+    def restart(self, name: str) -> dict[str, Any]:
+        return self._do(self._change(name, "restart"))
+
+    async def _change(self, name: str, what: str) -> dict[str, Any]:
+        hub = self._known()
+        hub.fleet.look()
+        keeper = hub.fleet.keeper(name)
+        if what in ("stop", "restart"):
+            await keeper.stop()
+            hub.news.withdrawn(name)
+        if what in ("start", "restart"):
+            await keeper.start()
+            await hub.news.listed()
+        return self._status(hub, name)
+
+    def logs(self, name: str, count: int = 50) -> list[str]:
+        async def read() -> list[str]:
+            return self._known().fleet.keeper(name).logs(count)
+
+        return self._do(read())
+
+    def test(self, spec: ServerSpec) -> dict[str, Any]:
+        """Start a server once, beside the others, and see what it offers; nothing of it stays."""
+        return self._do(self._tested(spec))
+
+    async def _tested(self, spec: ServerSpec) -> dict[str, Any]:
+        from checkrein.doors.gateway.trial import trial
+
+        limits = self._pipeline.policies.of("", "gateway").settings.gateway
+        return await trial(spec, limits)
+
+    def browse(self, name: str | None = None) -> list[dict[str, Any]]:
+        """Every tool that is offered: its schema, its risk, what policy says about it today."""
+        return self._do(self._browsed(name))
+
+    async def _browsed(self, name: str | None) -> list[dict[str, Any]]:
+        hub = self._known()
+        hub.fleet.look()
+        if name is not None:
+            hub.fleet.spec(name)
+        await hub.fleet.settled(_ANSWER_SECONDS / 4)
+        await hub.news.listed()
+        return [self._browsed_row(hub, row) for row in hub.catalogue.review(name) if row["kind"] == "tool"]
+
+    def _browsed_row(self, hub: Hub, row: dict[str, Any]) -> dict[str, Any]:
+        name = f"{row['server']}__{row['name']}"
+        offered = hub.catalogue.tool(name)
+        return {
+            **row,
+            "tool": row["name"],
+            "name": name,
+            "hidden": "" if offered is not None else hub.catalogue.hidden(name) or "It is not offered.",
+            "definition": offered.definition if offered is not None else None,
+            "annotations": offered.annotations if offered is not None else {},
+        }
+
+    def review(self, name: str | None = None) -> list[dict[str, Any]]:
+        """Definitions that wait for a person, with what changed."""
+
+        async def read() -> list[dict[str, Any]]:
+            hub = self._known()
+            hub.fleet.look()
+            await hub.fleet.settled(_ANSWER_SECONDS / 4)
+            await hub.news.listed()
+            return hub.catalogue.review(name)
+
+        return self._do(read())
+
+    def accept(self, name: str, picks: list[dict[str, str]], actor: str) -> dict[str, Any]:
+        return self._do(self._decided(name, picks, actor, accepted=True))
+
+    def refuse(self, name: str, picks: list[dict[str, str]], actor: str) -> dict[str, Any]:
+        return self._do(self._decided(name, picks, actor, accepted=False))
+
+    async def _decided(
+        self, name: str, picks: list[dict[str, str]], actor: str, *, accepted: bool
+    ) -> dict[str, Any]:
+        hub = self._known()
+        decide = hub.catalogue.accept if accepted else hub.catalogue.refuse
+        hub.news.changed(decide(name, picks, actor))
+        return self._status(hub, name)
+
+    def reload(self) -> dict[str, Any]:
+        """Read the servers file now."""
+
+        async def read() -> dict[str, Any]:
+            hub = self._known()
+            changed = hub.fleet.look()
+            return {"changed": changed, "fault": hub.fleet.fault, "servers": hub.fleet.names}
+
+        return self._do(read())
+
+    def clients(self) -> list[dict[str, Any]]:
+        """Who is connected."""
+
+        async def read() -> list[dict[str, Any]]:
+            return [
+                {
+                    "label": each.label,
+                    "agent": each.agent,
+                    "era": each.era,
+                    "session": each.visit.session,
+                    "under_way": len(each.flights),
+                }
+                for each in self._known().clients.values()
+            ]
+
+        return self._do(read())
+
+    def revoke(self, owner: str) -> int:
+        """A client's token is taken back: its sessions end at once."""
+
+        async def end() -> int:
+            hub = self._known()
+            theirs = [each for each in hub.clients.values() if each.owner == owner]
+            for each in theirs:
+                hub.leave(each)
+            return len(theirs)
+
+        return self._do(end())
+
+    @property
+    def http_port(self) -> int | None:
+        return self._http.port if self._http is not None else None
+
+    def _known(self) -> Hub:
+        assert self._hub is not None  # noqa: S101 - the loop runs
+        return self._hub
+
+
+def _me() -> str:
+    import os
+
+    return user_name(os.geteuid())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed: the same loop, faster."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,331 @@
+"""Passes a request on to a server in whichever era it speaks, and brings back what its client must be asked.
+
+Handshake servers send requests of their own while they work; stateless ones answer that input is required.
+Clients are the same two kinds, so there are four ways, all of them here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from checkrein.doors.gateway import prompts
+from checkrein.doors.gateway.clients import Client, Exchange, Flight
+from checkrein.doors.gateway.messages import (
+    CAPABILITIES_KEY,
+    CONNECTION_KEYS,
+    HANDSHAKE,
+    INFO_KEY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LEVEL_KEY,
+    METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
+    STATELESS,
+    STATELESS_VERSIONS,
+    VERSION_KEY,
+    Message,
+    RpcError,
+    meta_of,
+    notification,
+)
+from checkrein.doors.gateway.sealing import Seal, State
+from checkrein.doors.gateway.upstream import Upstream
+
+CAPABILITY_OF = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+INPUT_REQUIRED = "input_required"
+# How often a server may come back with one more question about the same request.
+MOST_ROUNDS = 10
+# Requests of stateless clients that wait for their client to come back.
+MOST_PARKED, PARKED_SECONDS = 256, 600.0
+
+
+class Errand(msgspec.Struct):
+    """A request on its way to a server: for whom, what, and how long it may take."""
+
+    client: Client
+    flight: Flight
+    upstream: Upstream
+    method: str
+    params: Message
+    seconds: float
+    # What a state for this request is bound to.
+    digest: str
+    entry: str = ""
+
+
+class Run:
+    """A request to a handshake server for a stateless client: it goes on while the client is asked."""
+
+    def __init__(self, errand: Errand) -> None:
+        self.id = secrets.token_hex(12)
+        self.errand = errand
+        self.exchange: Exchange = errand.flight.exchange
+        self.task: asyncio.Task[Any] | None = None
+        self.wanted: dict[str, tuple[Message, asyncio.Future[Any]]] = {}
+        self.news = asyncio.Event()
+        self.limit: asyncio.Timeout | None = None
+        self.giving_up: asyncio.TimerHandle | None = None
+
+    async def want(self, method: str, params: Message) -> Any:
+        """Have the client asked with its next answer; what it says when it comes back."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        key = f"input-{secrets.token_hex(6)}"
+        self.wanted[key] = ({"method": method, "params": params}, answer)
+        self.news.set()
+        return await answer
+
+
+class Relay:
+    """Carries requests between clients and servers of either era."""
+
+    def __init__(self, seal: Callable[[], Seal], clock: Callable[[], float]) -> None:
+        self._seal, self._clock = seal, clock
+        self.runs: dict[str, Run] = {}
+
+    async def carry(self, errand: Errand, wrap: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Any:
+        """The result for the client. `wrap` is told of the whole request, however many answers it takes."""
+        # INVARIANT: a request that waits for its client still ends, and is recorded, in one place.
+        if errand.client.era == STATELESS and errand.upstream.era == HANDSHAKE:
+            return await self._park(errand, wrap)
+        if errand.client.era == STATELESS:
+            return await wrap(self._pass(errand))
+        return await wrap(self._converse(errand))
+
+    # -- one request, one answer -----------------------------------------------------------------------
+
+    async def _pass(self, errand: Errand) -> Any:
+        result = await self._send(errand, errand.params)
+        return self._handed_over(errand, result)
+
+    async def _converse(self, errand: Errand) -> Any:
+        """A handshake client answers what a stateless server wants to know before it goes on."""
+        params, rounds = errand.params, 0
+        while _wants_input(result := await self._send(errand, params)):
+            rounds += 1
+            if rounds > MOST_ROUNDS:
+                raise RpcError(
+                    INTERNAL_ERROR, f"The server asked {MOST_ROUNDS} times and still does not answer."
+                )
+            params = {
+                **errand.params,
+                "inputResponses": await self._collect(errand, result),
+                "requestState": result.get("requestState"),
+            }
+            if params["requestState"] is None:
+                del params["requestState"]
+        return result
+
+    async def _collect(self, errand: Errand, result: Message) -> Message:
+        wanted = _input_requests(result)
+        if not wanted:
+            await asyncio.sleep(0.05)
+            return {}
+        answers: Message = {}
+        for key, each in wanted.items():
+            answers[key] = await pass_back(
+                errand.client, errand.flight, errand.upstream.name, each["method"], each.get("params") or {}
+            )
+        return answers
+
+    async def _send(self, errand: Errand, params: Message) -> Any:
+        client, flight = errand.client, errand.flight
+        token = meta_of(params).get("progressToken")
+
+        def progress(said: Message) -> None:
+            flight.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
+
+        flight.upstream = errand.upstream
+        async with asyncio.timeout(errand.seconds) as limit:
+            flight.limit = limit
+            return await errand.upstream.request(
+                errand.method,
+                forwarded(params),
+                seconds=None,
+                progress=progress if token is not None else None,
+                stateless=envelope(client) if errand.upstream.era == STATELESS else None,
+            )
+
+    def _handed_over(self, errand: Errand, result: Any) -> Any:
+        """A stateless server's question, for a stateless client: its state travels inside ours."""
+        if not _wants_input(result):
+            return result
+        for each in _input_requests(result).values():
+            _check_capability(errand.client, each["method"], each.get("params") or {})
+        requests = {
+            key: {**each, "params": prompts.foreign(errand.upstream.name, each["method"], each["params"])}
+            if isinstance(each.get("params"), dict)
+            else each
+            for key, each in _input_requests(result).items()
+        }
+        carried = result.get("requestState")
+        made = {
+            **result,
+            "requestState": self.state(errand, "server", carried if carried is not None else ""),
+        }
+        return {**made, "inputRequests": requests} if requests else made
+
+    def state(self, errand: Errand, kind: str, carried: str) -> str:
+        return self._seal().close(
+            owner=errand.client.owner,
+            digest=errand.digest,
+            kind=kind,
+            now=self._clock(),
+            entry=errand.entry,
+            carried=carried,
+        )
+
+    # -- a request that outlives its client's ----------------------------------------------------------
+
+    async def _park(self, errand: Errand, wrap: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Any:
+        if len(self.runs) >= MOST_PARKED:
+            raise RpcError(INTERNAL_ERROR, "Too many requests wait for their clients; try again later.")
+        run = Run(errand)
+        self.runs[run.id] = run
+        run.task = asyncio.create_task(wrap(self._worked_off(run)))
+        run.task.add_done_callback(lambda _task: self._over(run))
+        return await self._heard_of(run, errand)
+
+    async def _worked_off(self, run: Run) -> Any:
+        errand = run.errand
+        token = meta_of(errand.params).get("progressToken")
+
+        def progress(said: Message) -> None:
+            run.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
+
+        async with asyncio.timeout(errand.seconds) as run.limit:
+            return await errand.upstream.request(
+                errand.method,
+                forwarded(errand.params),
+                seconds=None,
+                progress=progress if token is not None else None,
+            )
+
+    def _over(self, run: Run) -> None:
+        self.runs.pop(run.id, None)
+        run.news.set()
+        if run.giving_up is not None:
+            run.giving_up.cancel()
+
+    async def _heard_of(self, run: Run, errand: Errand) -> Any:
+        """What the client is told now: the result, or what it must answer first."""
+        task = run.task
+        assert task is not None  # noqa: S101 - made with its task
+        try:
+            await run.news.wait()
+        except asyncio.CancelledError:
+            # The client closed its request: nobody will come back for this one.
+            task.cancel()
+            raise
+        run.news.clear()
+        if task.done():
+            return task.result()
+        loop = asyncio.get_running_loop()
+        run.giving_up = loop.call_later(PARKED_SECONDS, task.cancel)
+        _stop_the_clock(run)
+        run.exchange = _NOBODY
+        requests = {key: asked for key, (asked, _answer) in run.wanted.items()}
+        state = self.state(errand, "run", run.id)
+        return {"resultType": INPUT_REQUIRED, "inputRequests": requests, "requestState": state}
+
+    async def go_on(self, errand: Errand, state: State, responses: Message) -> Any:
+        """The client came back to a parked request with its answers."""
+        run = self.runs.get(state.carried)
+        if run is None or run.errand.client.owner != errand.client.owner:
+            raise RpcError(INVALID_PARAMS, "This request is not waiting any more; send it again.")
+        if run.giving_up is not None:
+            run.giving_up.cancel()
+        run.exchange = errand.flight.exchange
+        answered = [key for key, (_, answer) in run.wanted.items() if key in responses and not answer.done()]
+        for key in answered:
+            run.wanted.pop(key)[1].set_result(responses[key])
+        if not answered:
+            # It came back without an answer, and is asked the same again.
+            run.news.set()
+        if run.limit is not None and not run.limit.expired():
+            run.limit.reschedule(asyncio.get_running_loop().time() + run.errand.seconds)
+        return await self._heard_of(run, errand)
+
+
+class _Nobody:
+    """Where notices go while no request of the client's is open."""
+
+    def send(self, message: Message) -> None:
+        """Nobody hears it."""
+
+
+_NOBODY = _Nobody()
+
+
+def _stop_the_clock(run: Run) -> None:
+    if run.limit is not None and not run.limit.expired():
+        run.limit.reschedule(None)
+
+
+def envelope(client: Client) -> Message:
+    """What a stateless server is told about the client behind us."""
+    made: Message = {VERSION_KEY: STATELESS_VERSIONS[-1], CAPABILITIES_KEY: _askable(client.capabilities)}
+    if client.info:
+        made[INFO_KEY] = client.info
+    if client.level:
+        made[LEVEL_KEY] = client.level
+    return made
+
+
+def _askable(capabilities: Message) -> Message:
+    return {name: capabilities[name] for name in CAPABILITY_OF.values() if name in capabilities}
+
+
+def forwarded(params: Message) -> Message:
+    """Params for the next connection: without what belongs to this one."""
+    meta = meta_of(params)
+    if not meta:
+        return params
+    kept = {
+        key: value for key, value in meta.items() if key not in CONNECTION_KEYS and key != "progressToken"
+    }
+    rest = {key: value for key, value in params.items() if key != "_meta"}
+    return {**rest, "_meta": kept} if kept else rest
+
+
+async def pass_back(client: Client, flight: Flight | None, server: str, method: str, params: Message) -> Any:
+    """A server's request to the client it belongs to; the call's own time stands still meanwhile."""
+    _check_capability(client, method, params)
+    asked = prompts.foreign(server, method, params)
+    if flight is None:
+        return await client.ask(method, asked)
+    with flight.waiting():
+        return await client.ask(method, asked, flight)
+
+
+def _check_capability(client: Client, method: str, params: Message) -> None:
+    capability = CAPABILITY_OF.get(method)
+    if capability is None:
+        raise RpcError(METHOD_NOT_FOUND, f"A client is not asked {method[:80]!r}.")
+    kind = params.get("mode", "form") if capability == "elicitation" else ""
+    if not client.can(capability, kind if isinstance(kind, str) else "form"):
+        wanted: Message = {"requiredCapabilities": {capability: {}}}
+        raise RpcError(
+            MISSING_CAPABILITY, f"The client did not declare that it can be asked for {capability}.", wanted
+        )
+
+
+def _wants_input(result: Any) -> bool:
+    return isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
+
+
+def _input_requests(result: Message) -> dict[str, Message]:
+    found = result.get("inputRequests")
+    if not isinstance(found, dict):
+        return {}
+    if not all(isinstance(each, dict) and isinstance(each.get("method"), str) for each in found.values()):
+        raise RpcError(INTERNAL_ERROR, "The server asked for input in a way nobody understands.")
+    return found

@@ -1,0 +1,176 @@
+"""Resources of many servers under one roof: lists page by page, and whose a URI is.
+
+URIs keep their names, because results of tools mention them. Where two servers offer the same one, the second
+is offered as `mcp+SERVER:URI`, so that nothing silently wins.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from checkrein.doors.gateway.clients import Client
+from checkrein.doors.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Message, RpcError
+from checkrein.doors.gateway.upstream import Upstream
+
+PREFIX = "mcp+"
+_MOST_KNOWN = 100_000
+_SECONDS = 30.0
+_KEYS = {
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+}
+_VARIABLE = re.compile(r"\{[^{}]*\}")
+
+
+class Behind(Protocol):
+    """The servers that may have resources."""
+
+    def ready(self) -> list[Upstream]: ...
+
+    async def reach(self, server: str, client: Client) -> Upstream: ...
+
+
+Envelope = Callable[[Client], Message]
+
+
+class Resources:
+    """Who offers which URI, learned from the lists that pass through."""
+
+    def __init__(self, behind: Behind, envelope: Envelope) -> None:
+        self._behind, self._envelope = behind, envelope
+        self._owners: OrderedDict[str, str] = OrderedDict()
+        self._templates: OrderedDict[str, str] = OrderedDict()
+
+    async def page(self, client: Client, method: str, params: Message) -> Message:
+        """One page of one server; its cursor leads to the next page, then to the next server."""
+        servers = [each.name for each in self._with_resources()]
+        server, cursor = _read_cursor(params.get("cursor"), servers)
+        while server is not None:
+            upstream = await self._behind.reach(server, client)
+            asked: Message = {} if cursor is None else {"cursor": cursor}
+            envelope = self._envelope(client)
+            result = await upstream.request(method, asked, seconds=_SECONDS, stateless=envelope)
+            found = result if isinstance(result, dict) else {}
+            rows = self._offered(server, method, found)
+            following = found.get("nextCursor")
+            after = _following(servers, server)
+            cursor = following if isinstance(following, str) and following else None
+            more = _cursor(server, cursor) if cursor is not None else _cursor(after, None) if after else ""
+            if rows or not more:
+                page = {**found, _KEYS[method][0]: rows}
+                page.pop("nextCursor", None)
+                return {**page, "nextCursor": more} if more else page
+            if cursor is None:
+                server = after
+        return {_KEYS[method][0]: []}
+
+    def _offered(self, server: str, method: str, found: Message) -> list[Any]:
+        name, key = _KEYS[method]
+        known = self._owners if key == "uri" else self._templates
+        raw = found.get(name)
+        rows = []
+        for each in raw if isinstance(raw, list) else []:
+            uri = each.get(key) if isinstance(each, dict) else None
+            if not isinstance(uri, str):
+                continue
+            # INVARIANT: a URI keeps meaning the server it was first offered by.
+            owner = known.setdefault(uri, server)
+            rows.append(each if owner == server else {**each, key: f"{PREFIX}{server}:{uri}"})
+        while len(known) > _MOST_KNOWN:
+            known.popitem(last=False)
+        return rows
+
+    def withdraw(self, server: str) -> None:
+        for known in (self._owners, self._templates):
+            for uri in [uri for uri, owner in known.items() if owner == server]:
+                del known[uri]
+
+    async def whose(self, client: Client, uri: Any) -> tuple[str, str]:
+        """The server a URI belongs to, and the URI as that server knows it."""
+        if not isinstance(uri, str):
+            raise RpcError(INVALID_PARAMS, "A resource has a URI.")
+        servers = [each.name for each in self._with_resources()]
+        if uri.startswith(PREFIX):
+            server, _, own = uri.removeprefix(PREFIX).partition(":")
+            if server in servers:
+                return server, own
+        found = self._known(uri)
+        if found is None:
+            await self._learn(client)
+            found = self._known(uri)
+        if found is None and len(servers) == 1:
+            # Nobody else it could be; its own error says more than ours.
+            found = servers[0]
+        if found is None or found not in servers:
+            raise RpcError(RESOURCE_NOT_FOUND, "No server offers this resource.", {"uri": uri})
+        return found, uri
+
+    def whose_template(self, template: Any) -> str | None:
+        return self._templates.get(template) or self._known(template) if isinstance(template, str) else None
+
+    def known_as(self, server: str, uri: str) -> str:
+        """How clients know a URI of this server's."""
+        return uri if self._owners.get(uri, server) == server else f"{PREFIX}{server}:{uri}"
+
+    def _known(self, uri: str) -> str | None:
+        owner = self._owners.get(uri)
+        if owner is not None:
+            return owner
+        fits = {owner for template, owner in self._templates.items() if _fits(template, uri)}
+        return fits.pop() if len(fits) == 1 else None
+
+    async def _learn(self, client: Client) -> None:
+        for method in _KEYS:
+            cursor: Any = None
+            for _ in range(100):
+                page = await self.page(client, method, {} if cursor is None else {"cursor": cursor})
+                cursor = page.get("nextCursor")
+                if not cursor:
+                    break
+
+    def _with_resources(self) -> list[Upstream]:
+        return [each for each in self._behind.ready() if isinstance(each.capabilities.get("resources"), dict)]
+
+
+def _fits(template: str, uri: str) -> bool:
+    """Whether a URI can come from a template: its fixed parts occur in order, the first at the start."""
+    parts = _VARIABLE.split(template)
+    if not uri.startswith(parts[0]) or len(parts) == 1:
+        return uri == template
+    at = len(parts[0])
+    for part in parts[1:-1]:
+        at = uri.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return len(uri) - len(parts[-1]) >= at and uri.endswith(parts[-1])
+
+
+def _cursor(server: str, cursor: str | None) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode([server, cursor])).decode()
+
+
+def _read_cursor(cursor: Any, servers: list[str]) -> tuple[str | None, str | None]:
+    if cursor is None:
+        return (servers[0] if servers else None), None
+    try:
+        server, own = msgspec.json.decode(
+            base64.urlsafe_b64decode(cursor.encode()), type=tuple[str, str | None]
+        )
+    except (AttributeError, ValueError, binascii.Error, msgspec.MsgspecError):
+        raise RpcError(INVALID_PARAMS, "This cursor is not one of ours.") from None
+    if server not in servers:
+        raise RpcError(INVALID_PARAMS, "The server this cursor leads to is not there any more.")
+    return server, own
+
+
+def _following(servers: list[str], server: str) -> str | None:
+    place = servers.index(server) + 1
+    return servers[place] if place < len(servers) else None

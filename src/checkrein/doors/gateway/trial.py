@@ -1,0 +1,91 @@
+"""One look at a server before anybody relies on it: started apart from the others, listed, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import checkrein
+from checkrein.doors.gateway.definitions import read
+from checkrein.doors.gateway.keeper import NEEDS, Limits, Unreachable
+from checkrein.doors.gateway.mentions import flags
+from checkrein.doors.gateway.messages import (
+    HANDSHAKE,
+    METHOD_NOT_FOUND,
+    STATELESS,
+    Message,
+    RpcError,
+    failure,
+    response,
+)
+from checkrein.doors.gateway.news import pages
+from checkrein.doors.gateway.pipes import Gone, pipe_for
+from checkrein.doors.gateway.upstream import Upstream, WrongEra
+from checkrein.settings.servers import ServerSpec, resolve
+
+
+class _Alone:
+    """Nobody is behind a trial: what the server asks for is not there."""
+
+    def asked(self, upstream: Upstream, message: Message) -> None:
+        if message["method"] == "roots/list":
+            upstream.respond(response(message["id"], {"roots": []}))
+        else:
+            upstream.respond(
+                failure(message["id"], RpcError(METHOD_NOT_FOUND, "Nobody is here to be asked."))
+            )
+
+    def heard(self, upstream: Upstream, message: Message) -> None:
+        """Nobody listens."""
+
+    def ended(self, upstream: Upstream, why: str) -> None:
+        """Whoever waits hears of it."""
+
+
+async def trial(spec: ServerSpec, limits: Limits) -> dict[str, Any]:
+    """What the server says about itself; raises Unreachable or what keeps it from starting."""
+    began = time.monotonic()
+    upstream = await _started(await asyncio.to_thread(resolve, spec), limits)
+    try:
+        tools = await pages(upstream, "tools")
+        prompts = await pages(upstream, "prompts")
+    except (RpcError, Gone, TimeoutError) as error:
+        raise Unreachable(f"{spec.name} started, but its tools cannot be listed: {error}") from None
+    finally:
+        await upstream.close()
+    return {
+        "info": upstream.info,
+        "version": upstream.version,
+        "era": upstream.era,
+        "seconds": round(time.monotonic() - began, 3),
+        "instructions": upstream.instructions,
+        "capabilities": upstream.capabilities,
+        "tools": [_told(spec.name, each) for each in tools],
+        "prompts": [each.get("name") for each in prompts if isinstance(each, dict)],
+    }
+
+
+async def _started(spec: ServerSpec, limits: Limits) -> Upstream:
+    wrong: WrongEra | None = None
+    info = {"name": "checkrein", "title": "Checkrein", "version": checkrein.__version__}
+    for era in (HANDSHAKE, STATELESS):
+        upstream = Upstream(spec.name, lambda hear, over: pipe_for(spec, hear, over), _Alone())
+        try:
+            declared: Message = {each: {} for each in NEEDS}
+            await upstream.start(era=era, capabilities=declared, info=info, seconds=limits.start_seconds)
+            return upstream
+        except WrongEra as error:
+            wrong = error
+    raise Unreachable(f"{spec.name} speaks no version of the protocol that we know. {wrong}")
+
+
+def _told(server: str, raw: Any) -> dict[str, Any]:
+    definition = read(server, "tool", raw)
+    description = raw.get("description") if isinstance(raw, dict) else ""
+    return {
+        "name": raw.get("name") if isinstance(raw, dict) else None,
+        "description": description if isinstance(description, str) else "",
+        "definition": raw,
+        "flags": flags(definition, frozenset()),
+    }

@@ -25,12 +25,12 @@ class Gateway:
     def __init__(self, pipeline, agents, say):
         self.pipeline, self.agents, self.say = pipeline, agents, say
 
-    def start(self):
+    def open(self):
         if os.path.exists(os.environ["HOME"] + "/broken"):
             raise StoreError("It is broken.", remedy="Mend it.")
         self.say("gateway started")
 
-    def stop(self):
+    def close(self):
         self.pipeline.store.query("SELECT 1")
         self.say("gateway stopped")
 

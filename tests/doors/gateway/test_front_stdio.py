@@ -52,12 +52,14 @@ class Hub:
     async def handle(self, client, message, exchange):
         method, params = message["method"], message.get("params", {})
         self.begun.append(method)
-        if method == "wait":
+        if method in ("wait", "subscriptions/listen"):
             try:
                 await self.gate.wait()
             except asyncio.CancelledError:
                 self.cancelled.append(message["id"])
                 raise
+        if method == "taken back":
+            return None
         if method == "fail":
             raise RpcError(INVALID_PARAMS, "No.", {"why": 1})
         if method == "crash":
@@ -135,13 +137,13 @@ def loops():
 def run(request):
     """Runs a test with a line between two real sockets; what the front complained of is `said`."""
 
-    def run(test, **more):
+    def run(test, speaks=True, **more):
         async def body():
             theirs, ours = socket.socketpair()
             ours.setblocking(False)
             hub = Hub()
             front = StdioFront(hub, said.append, **more)
-            await front.take(theirs, WHO)
+            await front.take(theirs, WHO, speaks)
             try:
                 await test(Peers(hub, front, ours))
             finally:
@@ -284,6 +286,36 @@ def test_one_slow_request_holds_up_no_other(run):
         await peer.until(lambda: peer.front.busy == 0)
 
     run(test)
+
+
+def test_what_was_taken_back_has_no_answer(run):
+    async def test(peer):
+        await peer.open()
+        await peer.write(ask(1, "taken back"), ask(2, "x"))
+        assert (await peer.answer())["id"] == 2
+
+    run(test)
+
+
+def test_listening_is_no_work_under_way(run):
+    async def test(peer):
+        await peer.write(ask(1, "subscriptions/listen", **ENVELOPE))
+        await peer.until(lambda: peer.hub.begun)
+        assert peer.front.busy == 0
+        peer.close()
+        assert await peer.answer() is None
+        await peer.until(lambda: peer.hub.cancelled == [1])
+
+    run(test)
+
+
+@pytest.mark.parametrize("speaks", [True, False])
+def test_whether_a_person_answers_there_is_said_before_anything_is_handled(run, speaks):
+    async def test(peer):
+        await peer.open()
+        assert [each.speaks_for_person for each in peer.hub.met] == [speaks]
+
+    run(test, speaks)
 
 
 def test_what_is_told_comes_in_order_and_after_the_requests_before_it(run):
@@ -467,7 +499,7 @@ def test_there_is_room_for_so_many_and_no_more(run):
         theirs, ours = socket.socketpair()
         with ours:
             ours.setblocking(False)
-            await peer.front.take(theirs, WHO)
+            await peer.front.take(theirs, WHO, True)
             assert await asyncio.get_running_loop().sock_recv(ours, 1) == b""
         assert "result" in await peer.open()
 

@@ -27,7 +27,7 @@ from checkrein.doors.gateway.messages import (
     encode,
 )
 from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, Relay
+from checkrein.doors.gateway.relay import Errand, Relay, onward
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.errors import CheckreinError
@@ -93,7 +93,7 @@ class Calls:
         faults = offered.input.faults(arguments)
         if faults:
             return await self._refused(made.call, "arguments", " ".join(faults), "Correct the arguments.")
-        if client.era == STATELESS and ("requestState" in params or "inputResponses" in params):
+        if client.era == STATELESS and params.get("requestState") is not None:
             return await self._came_back(made)
         return await self._first(made)
 
@@ -249,7 +249,7 @@ class Calls:
 
     def _errand(self, made: Call, upstream: Upstream, entry: str, arguments: Message) -> Errand:
         # INVARIANT: what is executed is what was judged, and nothing a client put beside it.
-        kept = {key: made.params[key] for key in made.params if key not in ("requestState", "inputResponses")}
+        kept = onward(made.params, upstream)
         spec = self._servers.spec(made.offered.server)
         seconds = spec.timeout or self._settings(made.call.project).call_seconds
         params = {**kept, "name": made.offered.tool, "arguments": arguments}

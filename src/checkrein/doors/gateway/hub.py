@@ -49,7 +49,7 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.news import News
 from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, Relay, envelope
+from checkrein.doors.gateway.relay import Errand, Relay, envelope, onward
 from checkrein.doors.gateway.resources import Resources
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal
 from checkrein.doors.gateway.standing import always_denied
@@ -352,8 +352,7 @@ class Hub:
         )
         upstream = await self.fleet.reach(server, client)
         seconds = self.fleet.spec(server).timeout or self._call_seconds()
-        rest = {key: params[key] for key in params if key not in ("requestState", "inputResponses")}
-        errand = Errand(client, flight, upstream, method, rest, seconds, bound)
+        errand = Errand(client, flight, upstream, method, onward(params, upstream), seconds, bound)
         if client.era == STATELESS and params.get("requestState") is not None:
             return await self._went_on(errand, params)
         return await self.relay.carry(errand, _as_it_is)

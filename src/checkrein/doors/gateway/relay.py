@@ -284,6 +284,12 @@ def _askable(capabilities: Message) -> Message:
     return {name: capabilities[name] for name in CAPABILITY_OF.values() if name in capabilities}
 
 
+def onward(params: Message, upstream: Upstream) -> Message:
+    """Params without what a client carries for us; answers it gives unasked only a stateless server reads."""
+    dropped = ("requestState",) if upstream.era == STATELESS else ("requestState", "inputResponses")
+    return {key: value for key, value in params.items() if key not in dropped}
+
+
 def forwarded(params: Message) -> Message:
     """Params for the next connection: without what belongs to this one."""
     meta = meta_of(params)

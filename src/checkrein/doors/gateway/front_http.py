@@ -1,0 +1,391 @@
+"""MCP over streamable HTTP, in both eras, on loopback: `/mcp` for clients with a token, and `/health`.
+
+Runs on the gateway's loop. Every request is looked at here before the hub hears of it. Tokens go no further.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from checkrein.doors.gateway import http_headers, http_rules
+from checkrein.doors.gateway.clients import Client
+from checkrein.doors.gateway.event_stream import EventStream, Send
+from checkrein.doors.gateway.http_answers import (
+    CLOSE,
+    Pairs,
+    Receive,
+    Refused,
+    busy,
+    no,
+    read_body,
+    refuse,
+    send_json,
+    send_nothing,
+    too_large,
+)
+from checkrein.doors.gateway.http_exchange import Exchange
+from checkrein.doors.gateway.http_headers import SESSION, VERSION, Found
+from checkrein.doors.gateway.http_line import Lines, line_maker
+from checkrein.doors.gateway.http_sessions import HttpLimits, Session, Sessions
+from checkrein.doors.gateway.messages import (
+    HANDSHAKE,
+    HEADER_MISMATCH,
+    INFO_KEY,
+    INTERNAL_ERROR,
+    LARGEST,
+    MalformedError,
+    Message,
+    RpcError,
+    decode,
+    failure,
+    is_request,
+    is_response,
+    meta_of,
+)
+from checkrein.doors.gateway.tokens import Holder, Tokens
+from checkrein.errors import StoreError
+
+ADDRESS, PATH, HEALTH = "127.0.0.1", "/mcp", "/health"
+CANCELLED = -32800
+_ALLOWED: Pairs = ((b"allow", b"POST, GET, DELETE"),)
+_CHALLENGE: Pairs = ((b"www-authenticate", b'Bearer realm="checkrein"'),)
+_GIVEN_UP = {
+    "late": (408, "The body did not come in time."),
+    "revoked": (401, "This token was revoked."),
+    "closing": (503, "The gateway is closing."),
+}
+_NEXT_PORTS, _BACKLOG, _CLOSING_SECONDS = 20, 128, 2.0
+_MOST_DECLARED = 4096
+
+
+class Hub(Protocol):
+    """What requests are handed to."""
+
+    def meet(
+        self, *, era: str, agent: str, label: str, owner: str, send: Callable[[Message], None]
+    ) -> Client: ...
+
+    def passing(self, *, agent: str, label: str, owner: str, meta: Message) -> Client: ...
+
+    async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message: ...
+
+    def hear(self, client: Client, message: Message) -> None: ...
+
+    def leave(self, client: Client) -> None: ...
+
+    def input_schema(self, name: str) -> Message | None: ...
+
+
+class HttpFront:
+    """The door for clients that speak HTTP; `open` listens, `close` leaves nothing behind."""
+
+    def __init__(
+        self, hub: Hub, tokens: Tokens, say: Callable[[str], None], limits: HttpLimits | None = None
+    ) -> None:
+        self._hub, self._tokens, self._say, self._limits = hub, tokens, say, limits or HttpLimits()
+        self.port = 0
+        self._names: frozenset[bytes] = frozenset()
+        self._lines: Lines = {}
+        self._live: set[Exchange] = set()
+        self.sessions = Sessions(self._limits, hub.leave)
+        self._declared: dict[str, tuple[Message, tuple[http_rules.Declared, ...]]] = {}
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.port}{PATH}"
+
+    async def open(self, port: int) -> int:
+        """Listen on loopback, on another port where this one is taken; the port that was found."""
+        listener = _listening(port)
+        self.port = listener.getsockname()[1]
+        self._names = http_headers.hosts(self.port)
+        make, state = line_maker(self, self._lines, self._limits.connections)
+        self._tasks = state.tasks
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(make, sock=listener, backlog=_BACKLOG)
+        self._timer = loop.call_later(self._limits.beat_seconds, self._beat)
+        return self.port
+
+    async def close(self) -> None:
+        """Stop listening, give up what is under way, end every session."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        for session in self.sessions:
+            self.sessions.end(session)
+        for exchange in list(self._live):
+            exchange.give_up("closing")
+        for line in list(self._lines.values()):
+            line.shutdown()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=_CLOSING_SECONDS)
+        for line in list(self._lines.values()):
+            line.abort()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.wait_closed(), _CLOSING_SECONDS)
+
+    def revoke(self, token: str) -> None:
+        """INVARIANT: with its token (by id) a client's sessions and requests end at once."""
+        for exchange in list(self._live):
+            if exchange.holder is not None and exchange.holder.id == token:
+                exchange.give_up("revoked")
+        self.sessions.end_of(token)
+
+    def _beat(self) -> None:
+        """Once in a while: who is too slow, who has heard nothing for long, which session nobody uses."""
+        loop, limits = asyncio.get_running_loop(), self._limits
+        now = loop.time()
+        self._timer = loop.call_later(limits.beat_seconds, self._beat)
+        for line in list(self._lines.values()):
+            if now - line.since > limits.head_seconds:
+                line.abort()
+        for exchange in list(self._live):
+            waited = now - exchange.began
+            if not exchange.read and waited > limits.body_seconds:
+                exchange.give_up("late")
+            elif exchange.read and not exchange.why and waited >= limits.quiet_seconds:
+                exchange.open_stream().breathe(now, limits.quiet_seconds)
+        self.sessions.expire(now)
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """One request, as uvicorn hands it over."""
+        line = self._lines.get(scope["client"]) if scope["type"] == "http" else None
+        if line is None:
+            return
+        exchange = Exchange(send, asyncio.get_running_loop().time(), line.abort)
+        line.busy(exchange)
+        self._live.add(exchange)
+        try:
+            await self._look_at(scope, receive, exchange)
+        except Refused as refused:
+            await refuse(exchange, refused)
+        except asyncio.CancelledError:
+            await _given_up(exchange)
+        except Exception as error:  # noqa: BLE001 - whoever asked hears of it, and nobody else suffers
+            self._say(f"A request to {PATH} failed: {type(error).__name__}: {error}")
+            await refuse(exchange, no(500, "The gateway failed.", code=INTERNAL_ERROR))
+        finally:
+            self._live.discard(exchange)
+            if exchange.holder is not None:
+                exchange.holder.under_way -= 1
+            line.idle(exchange)
+
+    async def _look_at(self, scope: dict[str, Any], receive: Receive, exchange: Exchange) -> None:
+        found, refusal = http_headers.read(scope["headers"])
+        if refusal is not None:
+            raise no(*refusal, code=HEADER_MISMATCH)
+        refusal = http_headers.foreign(found, self._names)
+        if refusal is not None:
+            raise no(*refusal)
+        path, method = scope["path"], scope["method"]
+        if path == PATH:
+            holder = self._known(found, exchange)
+            if method == "POST":
+                await self._post(found, receive, exchange, holder)
+            else:
+                await self._other(method, found, exchange, holder)
+        elif path == HEALTH and method == "GET":
+            await send_json(exchange, {"status": "ok"})
+        else:
+            raise no(404, f"There is nothing here; the gateway is at {PATH}.")
+
+    def _known(self, found: Found, exchange: Exchange) -> Holder:
+        """Who asks, if its token holds and it does not ask too much."""
+        holder = self._tokens.holder(found.get(b"authorization", b""))
+        if holder is None:
+            why = "A token is needed; `checkrein clients add NAME` makes one."
+            raise no(401, why, headers=_CHALLENGE)
+        exchange.holder = holder
+        holder.under_way += 1
+        wait = holder.bucket.take(exchange.began)
+        if wait:
+            raise busy("Too many requests.", wait)
+        if holder.under_way > self._limits.requests:
+            raise busy("Too many requests are under way.", 1.0)
+        return holder
+
+    async def _post(self, found: Found, receive: Receive, exchange: Exchange, holder: Holder) -> None:
+        if not http_headers.is_json(found):
+            raise no(415, "The body has to be application/json.")
+        if http_headers.accepts(found) != (True, True):
+            raise no(406, "Accept has to name application/json and text/event-stream.")
+        if http_headers.length(found) > LARGEST:
+            raise too_large()
+        body = await read_body(receive)
+        if body is None:
+            return
+        exchange.read = True
+        try:
+            message = decode(body)
+        except MalformedError as error:
+            raise Refused(400, error, error.id) from None
+        if http_rules.era_of(found, message) == HANDSHAKE:
+            await self._in_session(found, message, exchange, holder)
+        else:
+            await self._alone(found, message, exchange, holder)
+
+    async def _other(self, method: str, found: Found, exchange: Exchange, holder: Holder) -> None:
+        """What sessions have besides messages: a stream to listen on, and an end."""
+        if method not in ("GET", "DELETE"):
+            raise no(405, "This cannot be done here.", headers=_ALLOWED)
+        if http_rules.era_of(found, {}) != HANDSHAKE:
+            raise no(405, "This protocol version has no sessions.", headers=((b"allow", b"POST"),))
+        if method == "GET":
+            await self._listen(found, exchange, holder)
+        else:
+            self.sessions.end(self._session(found, holder))
+            await send_nothing(exchange, 200)
+
+    async def _in_session(self, found: Found, message: Message, exchange: Exchange, holder: Holder) -> None:
+        """The handshake era: a message of a session, or the one that opens it."""
+        asks = is_request(message)
+        opens = asks and message["method"] == "initialize" and SESSION not in found
+        session = self._met(message, exchange, holder) if opens else self._session(found, holder)
+        if not asks:
+            session.last_used = exchange.began
+            self._hub.hear(session.client, message)
+            await send_nothing(exchange, 202)
+            return
+        exchange.session, exchange.cancels = session, False
+        session.busy += 1
+        try:
+            answer = await self._handled(session.client, message, exchange)
+        finally:
+            session.busy -= 1
+            session.last_used = asyncio.get_running_loop().time()
+        if opens and "error" in answer:
+            exchange.headers = ()
+            self.sessions.end(session)
+        await send_json(exchange, answer)
+
+    def _met(self, message: Message, exchange: Exchange, holder: Holder) -> Session:
+        label = _label(message.get("params", {}).get("clientInfo"))
+        owner = f"http:{holder.id}"
+
+        def meet(send: Callable[[Message], None]) -> Client:
+            return self._hub.meet(era=HANDSHAKE, agent=holder.name, label=label, owner=owner, send=send)
+
+        session = self.sessions.add(holder, exchange.began, meet)
+        if session is None:
+            raise busy("Too many sessions are open.", self._limits.spare_seconds)
+        exchange.headers = ((SESSION, session.id),)
+        return session
+
+    def _session(self, found: Found, holder: Holder) -> Session:
+        given = found.get(SESSION)
+        if given is None:
+            raise no(400, "The header mcp-session-id is missing: begin with `initialize`.")
+        session = self.sessions.find(given, holder)
+        if session is None:
+            raise no(404, "There is no such session: begin again with `initialize`.")
+        return session
+
+    async def _listen(self, found: Found, exchange: Exchange, holder: Holder) -> None:
+        """Carry what belongs to no request until the client, or the session, is gone."""
+        if not http_headers.accepts(found)[1]:
+            raise no(406, "Accept has to name text/event-stream.")
+        session = self._session(found, holder)
+        if session.stream is not None and not session.stream.lost:
+            raise no(409, "This session listens already.")
+        stream = EventStream(exchange.asgi_send, ((SESSION, session.id),), exchange.began)
+        exchange.read, exchange.cancels, exchange.stream = True, False, stream
+        session.listen(stream)
+        try:
+            await stream.run()
+        finally:
+            session.unlisten(stream)
+            session.last_used = asyncio.get_running_loop().time()
+
+    async def _alone(self, found: Found, message: Message, exchange: Exchange, holder: Holder) -> None:
+        """The stateless era: a request that says everything about itself, twice."""
+        if is_response(message):
+            raise no(400, "Nobody asked: answers go into the next request.")
+        known, params = message.get("id"), message.get("params", {})
+        try:
+            if not is_request(message):
+                # Nothing of this era could act on it: who cancels closes the response.
+                http_rules.check_version(found.get(VERSION, b"").decode("latin-1"))
+                await send_nothing(exchange, 202)
+                return
+            http_rules.check_request(found, message)
+            if message["method"] == "tools/call":
+                self._check_parameters(found, params)
+        except RpcError as error:
+            raise Refused(400, error, known) from None
+        meta = meta_of(params)
+        client = self._hub.passing(
+            agent=holder.name, label=_label(meta.get(INFO_KEY)), owner=f"http:{holder.id}", meta=meta
+        )
+        answer = await self._handled(client, message, exchange)
+        await send_json(exchange, answer, http_rules.status_of(answer))
+
+    def _check_parameters(self, found: Found, params: Message) -> None:
+        name = params.get("name")
+        schema = self._hub.input_schema(name) if isinstance(name, str) else None
+        if not isinstance(name, str) or schema is None:
+            return
+        kept = self._declared.get(name)
+        if kept is None or kept[0] is not schema:
+            if len(self._declared) > _MOST_DECLARED:
+                self._declared.clear()
+            kept = self._declared[name] = schema, http_rules.declared(schema)
+        if kept[1]:
+            http_rules.check_parameters(found, kept[1], params.get("arguments"))
+
+    async def _handled(self, client: Client, message: Message, exchange: Exchange) -> Message:
+        try:
+            return await self._hub.handle(client, message, exchange)
+        except RpcError as error:
+            return failure(message["id"], error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if exchange.why or task is None:
+                raise
+            # By the client's own word, or with its session; over HTTP an answer is owed all the same.
+            task.uncancel()
+            return failure(message["id"], RpcError(CANCELLED, "The request was cancelled."))
+        except Exception as error:  # noqa: BLE001 - a fault of ours is an answer too
+            self._say(f"{message['method'][:60]!r} failed: {type(error).__name__}: {error}")
+            return failure(message["id"], RpcError(INTERNAL_ERROR, "The gateway failed."))
+
+
+async def _given_up(exchange: Exchange) -> None:
+    """We cancelled it ourselves: its client, where there still is one, hears why."""
+    task = asyncio.current_task()
+    if not exchange.why or task is None:
+        raise asyncio.CancelledError
+    task.uncancel()
+    if exchange.why in _GIVEN_UP:
+        await refuse(exchange, no(*_GIVEN_UP[exchange.why], headers=CLOSE))
+
+
+def _label(info: Any) -> str:
+    """What a client calls itself: for people to read, never to decide by."""
+    words = [info.get(key) for key in ("name", "version")] if isinstance(info, dict) else []
+    text = " ".join(each[:60] for each in words if isinstance(each, str))
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _listening(port: int) -> socket.socket:
+    for wanted in (*range(port, min(port + _NEXT_PORTS, 65_536)), 0):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((ADDRESS, wanted))
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            continue
+        listener.setblocking(False)
+        return listener
+    raise StoreError("No loopback port can be had for the gateway.", remedy="Run `checkrein doctor`.")

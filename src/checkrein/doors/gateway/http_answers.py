@@ -1,0 +1,91 @@
+"""How the HTTP front reads a body and answers: JSON, nothing, or a refusal that says why.
+
+Every refusal has the shape of a JSON-RPC error, so that clients can show what it says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from checkrein.doors.gateway.http_exchange import Exchange
+from checkrein.doors.gateway.messages import (
+    INVALID_REQUEST,
+    LARGEST,
+    Message,
+    RpcError,
+    encode,
+    failure,
+)
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Pairs = tuple[tuple[bytes, bytes], ...]
+CLOSE: Pairs = ((b"connection", b"close"),)
+_JSON = (b"content-type", b"application/json")
+_SAFE = (b"x-content-type-options", b"nosniff")
+_NOTHING = (b"content-length", b"0")
+
+
+class Refused(Exception):  # noqa: N818 - not a fault of ours: the sender hears of it
+    """A request that goes no further; `known` is its JSON-RPC id where it was read."""
+
+    def __init__(self, status: int, error: RpcError, known: Any = None, headers: Pairs = ()) -> None:
+        super().__init__(error.message)
+        self.status, self.error, self.known, self.headers = status, error, known, headers
+
+
+def no(status: int, why: str, *, code: int = INVALID_REQUEST, headers: Pairs = ()) -> Refused:
+    return Refused(status, RpcError(code, why), headers=headers)
+
+
+def busy(why: str, seconds: float) -> Refused:
+    return no(429, why, headers=((b"retry-after", b"%d" % max(1, math.ceil(seconds))),))
+
+
+def too_large() -> Refused:
+    return no(413, f"A message may have {LARGEST:,} bytes.", headers=CLOSE)
+
+
+async def read_body(receive: Receive) -> bytes | None:
+    """The whole body; None when the client left before it was here."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        part = await receive()
+        if part["type"] != "http.request":
+            return None
+        body: bytes = part["body"]
+        size += len(body)
+        # INVARIANT: no more than one message is ever held, whatever length was announced.
+        if size > LARGEST:
+            raise too_large()
+        if not part.get("more_body"):
+            return b"".join((*parts, body)) if parts else body
+        parts.append(body)
+
+
+async def send_json(exchange: Exchange, message: Message, status: int = 200, headers: Pairs = ()) -> None:
+    """The answer: the last event where events went before it, else the whole response."""
+    if exchange.stream is not None:
+        await exchange.finish(message)
+        return
+    if exchange.why == "lost":
+        return
+    exchange.why = exchange.why or "answered"
+    body = encode(message)
+    head = [_JSON, _SAFE, (b"content-length", b"%d" % len(body)), *exchange.headers, *headers]
+    await exchange.asgi_send({"type": "http.response.start", "status": status, "headers": head})
+    await exchange.asgi_send({"type": "http.response.body", "body": body})
+
+
+async def send_nothing(exchange: Exchange, status: int) -> None:
+    await exchange.asgi_send({"type": "http.response.start", "status": status, "headers": [_NOTHING]})
+    await exchange.asgi_send({"type": "http.response.body", "body": b""})
+
+
+async def refuse(exchange: Exchange, refused: Refused) -> None:
+    """Say no, unless the client was already told something else."""
+    if exchange.stream is None:
+        exchange.headers = ()
+        await send_json(exchange, failure(refused.known, refused.error), refused.status, refused.headers)

@@ -1,0 +1,75 @@
+"""One HTTP request while it is handled: the way back to its client, and what happens when one of both goes.
+
+The answer is JSON; as soon as something has to go before it, the response becomes a stream of events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from checkrein.doors.gateway.event_stream import EventStream, Send, event
+from checkrein.doors.gateway.http_sessions import Session
+from checkrein.doors.gateway.messages import Message, is_request
+from checkrein.doors.gateway.tokens import Holder
+
+
+class Exchange:
+    """Made by the front for each request; the hub sends through it while it handles the request."""
+
+    __slots__ = (
+        *("_abort", "_task", "_writer", "asgi_send", "began", "cancels", "headers", "holder"),
+        *("read", "session", "stream", "why"),
+    )
+
+    def __init__(self, send: Send, now: float, abort: Callable[[], None]) -> None:
+        self.asgi_send, self.began, self._abort = send, now, abort
+        self._task = asyncio.current_task()
+        self._writer: asyncio.Task[None] | None = None
+        self.holder: Holder | None = None
+        self.session: Session | None = None
+        self.stream: EventStream | None = None
+        self.headers: tuple[tuple[bytes, bytes], ...] = ()
+        # Why nothing is sent any more: lost (the client left), late (its body never came), revoked,
+        # closing, answered.
+        self.why = ""
+        # Whether the request was read to its end, and whether a client that leaves takes it along.
+        self.read, self.cancels = False, True
+
+    def send(self, message: Message) -> None:
+        """A message that goes before the answer."""
+        if self.why:
+            # In a session the client may still be there, and listen on another stream.
+            if self.session is not None and self.why == "lost" and is_request(message):
+                self.session.deliver(message)
+        elif not self.open_stream().put(event(message)):
+            self._abort()
+
+    def open_stream(self) -> EventStream:
+        if self.stream is None:
+            loop = asyncio.get_running_loop()
+            self.stream = EventStream(self.asgi_send, self.headers, self.began)
+            self._writer = loop.create_task(self.stream.run())
+        return self.stream
+
+    async def finish(self, message: Message) -> None:
+        """The answer, after everything that went before it."""
+        stream = self.open_stream()
+        if not stream.put(event(message)):
+            self._abort()
+        stream.end()
+        if self._writer is not None:
+            await self._writer
+
+    def lose(self) -> None:
+        """The client left. A stateless request goes with it; in a session it goes on."""
+        self.give_up("lost", self.cancels or not self.read)
+
+    def give_up(self, why: str, cancel: bool = True) -> None:
+        if self.why:
+            return
+        self.why = why
+        if self.stream is not None:
+            self.stream.lose()
+        if cancel and self._task is not None:
+            self._task.cancel()

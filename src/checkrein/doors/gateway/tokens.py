@@ -1,0 +1,90 @@
+"""Whose token a request over HTTP shows, and how much its holder may still send this minute.
+
+The HTTP front asks for every request. Tokens are compared by hash, in constant time, and never kept or said.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+
+from checkrein.store import Reader
+from checkrein.store.gateway_clients import PREFIX, TABLE, GatewayClient, hash_of, living_clients
+
+_LONGEST = 256
+
+
+class Bucket:
+    """A minute's worth of requests, filling up again as time passes."""
+
+    __slots__ = ("_at", "_left", "_most", "_rate")
+
+    def __init__(self, per_minute: int, now: float) -> None:
+        self._most, self._rate, self._left, self._at = (
+            float(per_minute),
+            per_minute / 60.0,
+            float(per_minute),
+            now,
+        )
+
+    def take(self, now: float) -> float:
+        """Take one: 0 when there was one, else the seconds until there is."""
+        left = min(self._most, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if left < 1.0:
+            self._left = left
+            return (1.0 - left) / self._rate
+        self._left = left - 1.0
+        return 0.0
+
+
+class Holder:
+    """A client with a token that holds now."""
+
+    __slots__ = ("_hash", "bucket", "id", "name", "under_way")
+
+    def __init__(self, client: GatewayClient, per_minute: int, now: float) -> None:
+        self.id, self.name, self._hash = client.id, client.name, client.hash
+        self.bucket, self.under_way = Bucket(per_minute, now), 0
+
+    def shows(self, token: str) -> bool:
+        return hmac.compare_digest(hash_of(token), self._hash)
+
+
+class Tokens:
+    """The living clients, as the store has them; read again only when the table was written to."""
+
+    def __init__(self, store: Reader, per_minute: int, clock: Callable[[], float]) -> None:
+        self._store, self._per_minute, self._clock = store, per_minute, clock
+        self._holders: dict[str, Holder] = {}
+        self._seen: int | None = -1
+
+    def exist(self) -> bool:
+        """Whether anybody could come in at all."""
+        return bool(self._current())
+
+    def holder(self, authorization: bytes) -> Holder | None:
+        """Who shows this `Authorization` header; nobody unless the token is whole and not revoked."""
+        scheme, _, rest = authorization.partition(b" ")
+        if scheme.lower() != b"bearer" or len(rest) > _LONGEST:
+            return None
+        token = rest.strip().decode("latin-1")
+        parts = token.split("_", 2)
+        found = self._current().get(parts[1]) if len(parts) == 3 and parts[0] == PREFIX else None
+        # INVARIANT: only a whole token that was not revoked lets anybody in.
+        return found if found is not None and found.shows(token) else None
+
+    def _current(self) -> dict[str, Holder]:
+        seen = self._store.writes_to(TABLE)
+        if seen is None or seen != self._seen:
+            self._holders = self._read()
+            self._seen = seen
+        return self._holders
+
+    def _read(self) -> dict[str, Holder]:
+        now = self._clock()
+        # Whoever was known keeps what is left of its minute.
+        return {
+            each.id: self._holders.get(each.id) or Holder(each, self._per_minute, now)
+            for each in living_clients(self._store)
+        }

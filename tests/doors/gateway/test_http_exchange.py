@@ -1,0 +1,107 @@
+import asyncio
+from types import SimpleNamespace
+
+from checkrein.doors.gateway.event_stream import event
+from checkrein.doors.gateway.http_exchange import Exchange
+from checkrein.doors.gateway.messages import notification, request, response
+
+
+class Wire:
+    def __init__(self):
+        self.sent, self.aborted = [], 0
+
+    async def send(self, message):
+        self.sent.append(message)
+
+    def abort(self):
+        self.aborted += 1
+
+    @property
+    def body(self):
+        return b"".join(each.get("body", b"") for each in self.sent)
+
+
+def in_loop(test):
+    """Runs with an exchange of its own, in a task that can be cancelled."""
+
+    async def run():
+        wire = Wire()
+        return await test(wire, Exchange(wire.send, 0.0, wire.abort))
+
+    asyncio.run(run())
+
+
+def test_events_go_before_the_answer():
+    async def test(wire, exchange):
+        note, answer = notification("n"), response(1, {})
+        exchange.send(note)
+        exchange.send(note)
+        await exchange.finish(answer)
+        assert wire.body == event(note) * 2 + event(answer)
+        assert wire.sent[-1]["more_body"] is False
+
+    in_loop(test)
+
+
+async def is_cancelled():
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        asyncio.current_task().uncancel()
+        return True
+    return False
+
+
+def test_who_left_alone_is_cancelled():
+    async def test(wire, exchange):
+        exchange.lose()
+        assert await is_cancelled()
+        exchange.send(notification("n"))
+        assert (wire.sent, exchange.why) == ([], "lost")
+
+    in_loop(test)
+
+
+def test_in_a_session_it_goes_on_and_questions_find_another_way():
+    async def test(wire, exchange):
+        delivered = []
+        exchange.session = SimpleNamespace(deliver=delivered.append)
+        exchange.cancels, exchange.read = False, True
+        exchange.send(notification("before"))
+        exchange.lose()
+        await asyncio.sleep(0)
+        exchange.send(notification("after"))
+        exchange.send(request(1, "elicitation/create"))
+        assert delivered == [request(1, "elicitation/create")]
+        await exchange.finish(response(1, {}))
+        assert b"after" not in wire.body
+
+    in_loop(test)
+
+
+def test_a_body_that_is_lost_halfway_is_not_waited_for():
+    async def test(wire, exchange):
+        exchange.cancels = False
+        exchange.lose()
+        assert await is_cancelled()
+
+    in_loop(test)
+
+
+def test_the_first_reason_stays():
+    async def test(wire, exchange):
+        exchange.give_up("revoked", cancel=False)
+        exchange.lose()
+        assert exchange.why == "revoked"
+        assert not await is_cancelled()
+
+    in_loop(test)
+
+
+def test_a_stream_that_gave_up_ends_the_connection():
+    async def test(wire, exchange):
+        exchange.open_stream().lose()
+        exchange.send(notification("n"))
+        assert wire.aborted == 1
+
+    in_loop(test)

@@ -10,52 +10,62 @@ from checkrein.settings.servers import ServerSpec
 
 # Speaks both eras; tools: echo, slow, ask (sends a request back), env, crash, progress, silent.
 GOOD = r"""
-import json, os, signal, sys, threading, time
-OUT = threading.Lock()
+import json, os, sys
 def put(message):
-    with OUT:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n"); sys.stdout.flush()
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n"); sys.stdout.flush()
+def advance(token, step):
+    put({"method": "notifications/progress", "params": {"progressToken": token, "progress": step}})
 ERAS = os.environ.get("ERAS", "handshake stateless").split()
+INFO = "io.modelcontextprotocol/serverInfo"
 cancelled = []
 for line in sys.stdin:
     message = json.loads(line)
     method, number, params = message.get("method"), message.get("id"), message.get("params", {})
+    answer = lambda result: put({"id": number, "result": result})
     if method == "initialize" and "handshake" in ERAS:
-        put({"id": number, "result": {"protocolVersion": os.environ.get("VERSION", params["protocolVersion"]),
-             "capabilities": {"tools": {}, "odd": {"x": 1}}, "instructions": "Be kind.",
-             "serverInfo": {"name": "good", "version": "1", "declared": params["capabilities"], "client": params["clientInfo"]}}})
+        version = os.environ.get("VERSION", params["protocolVersion"])
+        info = {"name": "good", "declared": params["capabilities"], "client": params["clientInfo"]}
+        answer({"protocolVersion": version, "capabilities": {"tools": {}, "odd": {"x": 1}},
+                "instructions": "Be kind.", "serverInfo": info})
     elif method == "server/discover" and "stateless" in ERAS:
-        put({"id": number, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
-             "instructions": "Be kind.", "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "good", "version": "2"}}}})
+        versions = os.environ.get("VERSIONS", "2026-07-28").split()
+        answer({"resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}},
+                "instructions": "Be kind.", "_meta": {INFO: {"name": "good"}}})
+    elif method in ("initialize", "server/discover") and "silent" in ERAS:
+        pass
+    elif method in ("initialize", "server/discover") and "fragile" in ERAS:
+        sys.exit(4)
     elif method == "echo":
-        put({"id": number, "result": params})
+        answer(params)
     elif method == "env":
-        put({"id": number, "result": {**os.environ, "cwd": os.getcwd()}})
+        answer({**os.environ, "cwd": os.getcwd()})
     elif method == "ping" and "deaf" not in ERAS:
-        put({"id": number, "result": {}})
+        answer({})
     elif method == "progress":
+        token = params["_meta"]["progressToken"]
         for step in range(3):
-            put({"method": "notifications/progress", "params": {"progressToken": params["_meta"]["progressToken"], "progress": step}})
-        put({"method": "notifications/progress", "params": {"progressToken": 999, "progress": 1}})
-        put({"id": number, "result": {}})
+            advance(token, step)
+        for odd in (999, "x", None, [1]):
+            advance(odd, 9)
+        answer({})
+        advance(token, 10)
     elif method == "ask":
         put({"id": "s1", "method": params["method"], "params": {}})
-        put({"id": number, "result": {}})
+        answer({})
     elif method == "say":
         put({"method": params["method"], "params": {"x": 1}})
-        put({"id": number, "result": {}})
+        answer({})
     elif method == "notifications/cancelled":
         cancelled.append(params)
     elif method == "cancelled":
-        put({"id": number, "result": cancelled})
+        answer(cancelled)
     elif method == "crash":
         sys.stderr.write("I am dying\n"); sys.stderr.flush(); os._exit(3)
-    elif method == "silent":
-        pass
     elif method is None:
         put({"method": "notifications/answered", "params": message})
-    elif number is not None:
-        put({"id": number, "error": {"code": -32601, "message": "Method not found", "data": {"method": method}}})
+    elif number is not None and method not in ("silent", "ping"):
+        error = {"code": -32601, "message": "Method not found", "data": {"method": method}}
+        put({"id": number, "error": error})
 """
 
 

@@ -29,7 +29,7 @@ while read -r sign group; do
     -*" $group "*) groups="${groups%% "$group" *} ${groups#* "$group" }" ;;
   esac
 done
-for group in $groups; do kill -KILL -- "-$group"; done 2>/dev/null
+for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null
 """
 
 
@@ -58,9 +58,8 @@ class Watcher:
 
     def remove(self, group: int) -> None:
         self._groups.discard(group)
-        if self._groups:
-            self._tell(b"-", group)
-        else:
+        self._tell(b"-", group)
+        if not self._groups:
             self._end()
 
     @property

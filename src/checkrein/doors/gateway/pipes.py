@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from checkrein.doors.gateway.messages import Message
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 Hear = Callable[[Message], None]
 Over = Callable[[str], None]
-# Given the address a person signs in at; gives back what the sign-in page sent: the code, and its state.
-SignIn = Callable[[str], Awaitable[tuple[str, str | None]]]
 
 MOST_UNSENT = 64 << 20
+# In place of a result: the answer to this request cannot come any more, the connection goes on. No server can
+# send it, because a message with neither a result nor an error is none.
+LOST = "checkrein/lost"
 
 
 class PipeError(CheckreinError):
@@ -34,6 +35,26 @@ class PipeError(CheckreinError):
 
 class Gone(Exception):  # noqa: N818 - says what is so, not what went wrong
     """Raise when a connection ended: what was sent may or may not have happened."""
+
+
+class SignInAnswer(Protocol):
+    """What came back from the page a person signed in at: the parameters of those names."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def state(self) -> str | None: ...
+    @property
+    def iss(self) -> str | None: ...
+
+
+class SignIn(Protocol):
+    """Takes a person to a page and waits for them; `redirect_uri` is where the page sends them back to."""
+
+    @property
+    def redirect_uri(self) -> str: ...
+
+    async def __call__(self, url: str) -> SignInAnswer: ...
 
 
 class Pipe(Protocol):
@@ -59,6 +80,11 @@ class Pipe(Protocol):
     @property
     def ended(self) -> str:
         """Why it ended; nothing while it is open."""
+        ...
+
+    @property
+    def fault(self) -> PipeError | None:
+        """What ended it in words for a person, where there are better ones than `ended`."""
         ...
 
     @property

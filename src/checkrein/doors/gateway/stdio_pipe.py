@@ -38,6 +38,8 @@ _DRAIN_SECONDS = 0.5
 class StdioPipe(asyncio.SubprocessProtocol):
     """One server process."""
 
+    fault: PipeError | None = None
+
     def __init__(self, spec: ServerSpec, hear: Hear, over: Over) -> None:
         self._spec, self._hear, self._over = spec, hear, over
         self._transport: asyncio.SubprocessTransport | None = None

@@ -28,7 +28,7 @@ from checkrein.doors.gateway.messages import (
     outcome,
     response,
 )
-from checkrein.doors.gateway.pipes import Gone, Hear, Over, Pipe, PipeError
+from checkrein.doors.gateway.pipes import LOST, Gone, Hear, Over, Pipe, PipeError
 
 Progress = Callable[[Message], None]
 
@@ -115,6 +115,8 @@ class Upstream:
         self.heard_at = self.used_at = self._loop.time()
 
     def _not_started(self, what: str) -> Exception:
+        if self._pipe.fault is not None:
+            return self._pipe.fault
         # Servers that never heard of the younger era may keep silent or fall over when asked about it.
         return WrongEra(f"It {what}.", sure=False) if self.era == STATELESS else self._failed(what)
 
@@ -242,10 +244,12 @@ class Upstream:
         waiting = self._waiting.pop(message["id"], None)
         if waiting is None or waiting.done():
             return
-        try:
-            waiting.set_result(outcome(message))
-        except RpcError as error:
-            waiting.set_exception(error)
+        if "result" in message:
+            waiting.set_result(message["result"])
+        elif LOST in message:
+            waiting.set_exception(Gone(message[LOST]))
+        else:
+            waiting.set_exception(_error_in(message))
 
     def _asked(self, message: Message) -> None:
         if message["method"] == "ping":
@@ -286,6 +290,14 @@ class Upstream:
                 each.set_exception(Gone(why))
         self._progress.clear()
         self._tell(self._listener.ended, why)
+
+
+def _error_in(message: Message) -> Exception:
+    try:
+        outcome(message)
+    except RpcError as error:
+        return error
+    return RpcError(INTERNAL_ERROR, "The server sent an error without a message.")
 
 
 def _object(found: Any) -> Message:

@@ -1,0 +1,310 @@
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from checkrein.doors.gateway import stdio_pipe
+from checkrein.doors.gateway.messages import LARGEST
+from checkrein.doors.gateway.pipes import Gone, PipeError
+from checkrein.doors.gateway.stdio_pipe import StdioPipe, environment
+from checkrein.settings.servers import ServerSpec
+from checkrein.settings.sources import state_dir
+from doors.gateway.back import GOOD, is_running, spec_of, until, write
+
+# Says who it is, then goes on as the test wants.
+HELLO = """
+import json, os, signal, subprocess, sys, time
+def put(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n"); sys.stdout.flush()
+"""
+STUBBORN = (
+    HELLO
+    + """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+source = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE)
+child.stdout.readline()
+put(method="pids", params={"pids": [os.getpid(), child.pid]})
+"""
+)
+FOREVER = "\nwhile True: time.sleep(600)\n"
+
+
+class Ends:
+    """A pipe with what it heard and how it ended."""
+
+    def __init__(self, spec):
+        self.heard, self.ends = [], []
+        self.pipe = StdioPipe(spec, self.heard.append, self.ends.append)
+
+    def pids(self):
+        return self.heard[0]["params"]["pids"]
+
+
+def run(spec, use):
+    async def main():
+        ends = Ends(spec)
+        await ends.pipe.open()
+        try:
+            await use(ends)
+        finally:
+            await ends.pipe.close()
+        assert not is_running(ends.pipe.pid)
+        assert not list((state_dir() / "gateway").iterdir())
+        assert len(ends.ends) == 1
+        return ends
+
+    return asyncio.run(main())
+
+
+def test_messages_go_both_ways_whatever_their_size(tmp_path):
+    large = {"text": "é\n" * 2_000_000, "unknown": [1, 2.5, None]}
+
+    async def use(ends):
+        for number in range(3):
+            ends.pipe.send({"jsonrpc": "2.0", "id": number, "method": "echo", "params": large})
+        await until(lambda: len(ends.heard) == 3)
+        assert not ends.ends and ends.pipe.ended == ""
+
+    ends = run(spec_of(tmp_path), use)
+    assert ends.heard == [{"jsonrpc": "2.0", "id": number, "result": large} for number in range(3)]
+    assert ends.ends == ["closed"] == [ends.pipe.ended]
+
+
+def test_a_server_is_given_only_what_it_needs_of_our_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("OUR_SECRET", "hunter2")
+    monkeypatch.setenv("PASSED", "on")
+    spec = spec_of(tmp_path, inherit=("PASSED", "NOT_SET"), env={"OWN": "x"})
+
+    async def use(ends):
+        ends.pipe.send({"jsonrpc": "2.0", "id": 1, "method": "env"})
+        await until(lambda: ends.heard)
+
+    found = run(spec, use).heard[0]["result"]
+    assert found.pop("cwd") == str(tmp_path)
+    assert "OUR_SECRET" not in found and "NOT_SET" not in found
+    assert (found["PASSED"], found["OWN"], found["HOME"]) == ("on", "x", str(tmp_path))
+    assert set(found) - {"LC_CTYPE"} == set(environment(spec))
+
+
+def test_what_a_server_was_told_wins_over_what_it_inherits(monkeypatch):
+    monkeypatch.setenv("LANG", "C")
+    assert (
+        environment(ServerSpec(name="a", command="x", env={"LANG": "de_DE.UTF-8"}))["LANG"] == "de_DE.UTF-8"
+    )
+
+
+@pytest.mark.parametrize("ending", ["", "\\n"])
+def test_a_message_that_is_too_long_ends_it(tmp_path, ending):
+    source = HELLO + f'sys.stdout.write("x" * {LARGEST + 1} + "{ending}"); sys.stdout.flush()' + FOREVER
+
+    async def use(ends):
+        await until(lambda: ends.ends)
+        with pytest.raises(Gone, match="more than"):
+            ends.pipe.send({"jsonrpc": "2.0", "method": "x"})
+
+    assert "more than 16,777,216 bytes" in run(spec_of(tmp_path, source), use).ends[0]
+
+
+def test_a_few_lines_that_are_no_messages_do_no_harm(tmp_path):
+    source = HELLO + 'print("starting up ...\\n\\n  \\n[]\\n{}\\n" * 33); put(method="here")' + FOREVER
+
+    async def use(ends):
+        await until(lambda: ends.heard)
+        assert not ends.ends
+
+    ends = run(spec_of(tmp_path, source), use)
+    assert ends.heard == [{"jsonrpc": "2.0", "method": "here"}]
+    assert ends.pipe.tail[-3].startswith("not a message") and "starting up ..." in ends.pipe.tail[-3]
+
+
+def test_too_many_of_them_end_it(tmp_path):
+    source = HELLO + 'print("nonsense\\n" * 100); put(method="here")' + FOREVER
+
+    async def use(ends):
+        await until(lambda: ends.ends)
+
+    ends = run(spec_of(tmp_path, source), use)
+    assert ends.ends == ["it sent 100 lines that are no messages"] and ends.heard == []
+
+
+def test_hostile_nesting_is_no_message(tmp_path):
+    source = HELLO + 'print("[" * 1_000_000); put(method="here")' + FOREVER
+
+    async def use(ends):
+        await until(lambda: ends.heard)
+
+    run(spec_of(tmp_path, source), use)
+
+
+def test_what_it_writes_beside_the_messages_is_kept_short_and_plain(tmp_path):
+    source = (
+        HELLO
+        + """
+for number in range(20_000):
+    sys.stderr.write(f"line {number} " + "x" * 200 + "\\n")
+sys.stderr.write("y" * 5_000_000 + "\\n\\x1b[31mred\\x07\\u202e \\tend\\nhalf a line")
+sys.stderr.flush()
+put(method="here")
+"""
+        + FOREVER
+    )
+
+    async def use(ends):
+        await until(lambda: ends.heard and ends.pipe.tail[-1:] == ("half a line",))
+
+    tail = run(spec_of(tmp_path, source), use).pipe.tail
+    assert len(tail) == 50 and all(len(line) <= 500 for line in tail)
+    assert tail[-2] == "[31mred \tend" and tail[-3] == "y" * 500 and tail[0].startswith("line 199")
+
+
+def test_a_server_that_does_not_read_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(stdio_pipe, "MOST_UNSENT", 1 << 20)
+
+    async def use(ends):
+        with pytest.raises(Gone, match="does not read"):
+            for _ in range(100):
+                ends.pipe.send({"jsonrpc": "2.0", "method": "x", "params": {"text": "x" * 100_000}})
+
+    assert run(spec_of(tmp_path, HELLO + FOREVER), use).ends == ["it does not read what it is sent"]
+
+
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [("os._exit(3)", "exit status 3"), ("os.kill(os.getpid(), 9)", "signal 9"), ("", "exit status 0")],
+)
+def test_how_a_process_ended_is_said_after_its_last_word(tmp_path, last, why):
+    source = HELLO + f'put(method="last"); {last}'
+
+    async def use(ends):
+        await until(lambda: ends.ends)
+
+    ends = run(spec_of(tmp_path, source), use)
+    assert ends.ends == [why] and ends.heard == [{"jsonrpc": "2.0", "method": "last"}]
+
+
+def test_one_that_closes_its_output_and_lives_on_is_ended(tmp_path):
+    source = HELLO + 'put(method="last"); os.close(1)' + FOREVER
+
+    async def use(ends):
+        await until(lambda: ends.ends)
+
+    ends = run(spec_of(tmp_path, source), use)
+    assert ends.ends == ["it closed its output"] and ends.heard
+
+
+def test_everything_it_started_ends_with_it_even_when_it_does_not_want_to(tmp_path):
+    async def use(ends):
+        await until(lambda: ends.heard)
+
+    began = time.monotonic()
+    ends = run(spec_of(tmp_path, STUBBORN + FOREVER), use)
+    assert len(ends.pids()) == 2 and not any(map(is_running, ends.pids()))
+    assert time.monotonic() - began < 10
+
+
+def test_everything_it_started_ends_when_it_crashes(tmp_path):
+    async def use(ends):
+        await until(lambda: ends.ends)
+        await until(lambda: not any(map(is_running, ends.pids())))
+
+    assert run(spec_of(tmp_path, STUBBORN + "os._exit(5)"), use).ends == ["exit status 5"]
+
+
+def test_one_that_leaves_when_told_is_not_waited_for(tmp_path):
+    async def main():
+        ends = Ends(spec_of(tmp_path))
+        await ends.pipe.open()
+        began = time.monotonic()
+        await asyncio.gather(*(ends.pipe.close() for _ in range(3)))
+        await ends.pipe.close()
+        return time.monotonic() - began, ends
+
+    seconds, ends = asyncio.run(main())
+    assert seconds < 1.5 and ends.ends == ["closed"]
+    with pytest.raises(Gone):
+        ends.pipe.send({"jsonrpc": "2.0", "method": "x"})
+
+
+def test_closing_goes_on_when_whoever_waits_for_it_stops_waiting(tmp_path):
+    async def main():
+        ends = Ends(spec_of(tmp_path, STUBBORN + FOREVER))
+        await ends.pipe.open()
+        await until(lambda: ends.heard)
+        closing = asyncio.create_task(ends.pipe.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        await until(lambda: not any(map(is_running, ends.pids())))
+        await ends.pipe.close()
+
+    asyncio.run(main())
+
+
+def test_closing_what_was_never_opened_is_nothing(tmp_path):
+    async def main():
+        ends = Ends(spec_of(tmp_path))
+        with pytest.raises(Gone):
+            ends.pipe.send({"jsonrpc": "2.0", "method": "x"})
+        await ends.pipe.close()
+
+    asyncio.run(main())
+
+
+def test_what_cannot_be_started_says_so_and_leaves_nothing(tmp_path):
+    plain = write(tmp_path, "no program", "plain.txt")
+    cases = {
+        "no program /nowhere/x": ServerSpec(name="a", command="/nowhere/x"),
+        "no program no-such-program-here": ServerSpec(name="a", command="no-such-program-here"),
+        "may not be run": ServerSpec(name="a", command=str(plain)),
+        "no folder": ServerSpec(name="a", command="cat", cwd="/nowhere"),
+        "did not start": ServerSpec(name="a", command="cat", args=("\0",)),
+    }
+    for words, spec in cases.items():
+        with pytest.raises(PipeError, match=words) as caught:
+            asyncio.run(Ends(spec).pipe.open())
+        assert caught.value.remedy
+
+
+# INVARIANT of the module: whatever ends the pipe, its whole process group is gone afterwards.
+OWNER = """
+import asyncio, sys
+from checkrein.doors.gateway.stdio_pipe import StdioPipe
+from checkrein.settings.servers import ServerSpec
+
+async def main():
+    heard = asyncio.Event()
+    def hear(message):
+        print(*message["params"]["pids"], flush=True)
+    spec = ServerSpec(name="stubborn", command=sys.executable, args=("-I", sys.argv[1]))
+    pipe = StdioPipe(spec, hear, print)
+    await pipe.open()
+    await heard.wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_we_are_killed(tmp_path, number):
+    script, owner = write(tmp_path, STUBBORN + FOREVER), write(tmp_path, OWNER, "owner.py")
+    with subprocess.Popen([sys.executable, str(owner), str(script)], stdout=subprocess.PIPE) as process:
+        pids = [int(each) for each in process.stdout.readline().split()]
+        assert len(pids) == 2 and all(map(is_running, pids))
+        os.kill(process.pid, number)
+    asyncio.run(until(lambda: not any(map(is_running, pids))))
+
+
+def test_a_process_is_written_down_while_it_runs(tmp_path):
+    async def use(ends):
+        (found,) = (state_dir() / "gateway").iterdir()
+        assert found.name == f"good-{ends.pipe.pid}"
+        assert found.stat().st_mode & 0o777 == 0o600
+        assert json.loads(found.read_bytes())["pid"] == ends.pipe.pid
+
+    run(spec_of(tmp_path, GOOD), use)

@@ -1,5 +1,7 @@
 """What is offered: only what a person accepted, in exactly that version."""
 
+import time
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given
@@ -378,3 +380,18 @@ def test_hostile_definitions_never_raise_and_never_show_unaccepted(pipeline, clo
             found = catalogue.tool(tool["name"])
             assert (found.server, "tool", found.tool, found.hash) in accepted
             assert found.input.faults({}) is not None
+
+
+def test_learning_again_what_did_not_change_is_quick(catalogue):
+    tools = [
+        {**READ, "name": f"tool_{number}", "description": "Does a thing. " * 40} for number in range(500)
+    ]
+    learn(catalogue, "fs", *tools)
+    accept(catalogue, "fs")
+    assert len(catalogue.tools()) == 500
+    times = []
+    for _ in range(3):
+        begun = time.process_time()
+        assert learn(catalogue, "fs", *tools) == frozenset()
+        times.append(time.process_time() - begun)
+    assert min(times) < 0.05

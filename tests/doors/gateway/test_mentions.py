@@ -3,11 +3,11 @@ import time
 import pytest
 
 from checkrein.doors.gateway.definitions import read
-from checkrein.doors.gateway.mentions import flags, plainly, telling
+from checkrein.doors.gateway.mentions import by_word, flags, plainly, telling
 
 
-def flagged(description="", others=frozenset(), **more):
-    return flags(read("s", "tool", {"name": "t", "description": description, **more}), others)
+def flagged(description="", others=(), **more):
+    return flags(read("s", "tool", {"name": "t", "description": description, **more}), by_word(others))
 
 
 @pytest.mark.parametrize(

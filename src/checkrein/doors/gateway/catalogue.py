@@ -23,7 +23,7 @@ from checkrein.doors.gateway.definitions import (
     shown,
 )
 from checkrein.doors.gateway.lookalikes import skeleton
-from checkrein.doors.gateway.mentions import flags, telling
+from checkrein.doors.gateway.mentions import by_word, flags, telling
 from checkrein.doors.gateway.messages import Message
 from checkrein.doors.gateway.pins import Pins, Word
 from checkrein.doors.gateway.schemas import Validator, compile_schema
@@ -35,7 +35,9 @@ from checkrein.store import Store
 MOST_DEFINITIONS = 2_000
 MOST_BYTES = 16 << 20
 # How long all schemas of a review may take to compile.
-REVIEW_SECONDS = 2.0
+REVIEW_SECONDS = 1.0
+# Compiled schemas kept for servers that are away.
+KEPT = 1_000
 _REVIEW = "Review it with `checkrein servers review`."
 _HIDDEN = {
     "new": "Nobody has accepted it yet.",
@@ -93,7 +95,8 @@ class Catalogue:
         known = self._shelves.get(server)
         if known == shelf and self._pins.is_read(server):
             return frozenset()
-        self._pins.load(server)
+        if not self._pins.is_read(server):
+            self._pins.load(server)
         self._pins.see(server, list(shelf.usable.values()))
         self._shelves[server] = shelf
         return self._arrange()
@@ -204,8 +207,7 @@ class Catalogue:
         """Work out anew what is offered; the kinds of things that visibly changed."""
         before = self._view.marks
         everything = self._everything()
-        live = {each.hash for each in everything}
-        self._validators = {hash: kept for hash, kept in self._validators.items() if hash in live}  # noqa: A001
+        self._forget(everything)
         holders = self._holders(everything)
         view = _View()
         for each in sorted(everything, key=lambda each: (each.offered, each.server)):
@@ -221,6 +223,12 @@ class Catalogue:
         view.marks = _marks(view)
         self._view = view
         return frozenset(what for what, mark in view.marks.items() if mark != before[what])
+
+    def _forget(self, everything: list[Definition]) -> None:
+        """Let go of schemas nobody has now; a server that only starts again finds its own still there."""
+        if len(self._validators) > KEPT + len(everything):
+            live = {each.hash for each in everything}
+            self._validators = {key: kept for key, kept in self._validators.items() if key in live}
 
     def _show(self, view: _View, each: Definition) -> None:
         value = each.value
@@ -278,7 +286,7 @@ class Catalogue:
         yield from shelf.unusable
 
     def _reviewed(
-        self, each: Definition, holders: _Holders, others: frozenset[str], until: float
+        self, each: Definition, holders: _Holders, others: dict[str, str], until: float
     ) -> dict[str, Any]:
         # A schema made to take long is looked at when somebody accepts it.
         fault = self._fault(each) if time.monotonic() < until else each.fault
@@ -296,14 +304,14 @@ class Catalogue:
             "hidden": fault or self._why_hidden(each, holders),
         }
 
-    def _others(self, server: str) -> frozenset[str]:
+    def _others(self, server: str) -> dict[str, str]:
         """Names that belong to other servers: their own and those of their tools."""
         names: set[str] = set()
         for other, shelf in self._shelves.items():
             if other != server:
                 tools = [name for kind, name in shelf.usable if kind == "tool"]
                 names |= {other, *telling(tools), *(f"{other}__{tool}" for tool in tools)}
-        return frozenset(names)
+        return by_word(names)
 
 
 def _shelved(server: str, tools: Any, prompts: Any, instructions: Any) -> _Shelf:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -143,7 +142,7 @@ def lines(text: str) -> list[str]:
         value = _decode(text)
         if not isinstance(value, str):
             # Lines of a text are marked: no description can pass for a field beside it.
-            value = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).replace("\\n", _BREAK)
+            value = msgspec.json.format(text, indent=2)[: LONGEST_SHOWN * 4].replace("\\n", _BREAK)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         value = text
     return [legible(line, _LONGEST_LINE) for line in value[: LONGEST_SHOWN * 4].split("\n")]

@@ -115,6 +115,7 @@ def test_an_editors_inputs_become_secrets_to_set():
     assert item.entry == {
         "command": "/home/ada/bin/x",
         "args": ["/work/p"],
+        "cwd": "/work/p",
         "env": {"K": "${keyring:s.my-key}"},
     }
     assert item.needs == ("s.my-key",)

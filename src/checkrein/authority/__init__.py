@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checkrein import errors
 from checkrein.agents import Agents, user_name
 from checkrein.errors import CheckreinError, InputError, PersonOnlyError
 from checkrein.peers import Peer
@@ -100,7 +101,8 @@ def as_answer(work: Callable[[], Any]) -> bytes:
     try:
         return msgspec.json.encode({"value": work()})
     except CheckreinError as error:
-        kind = type(error).__name__
+        # The nearest kind both sides know: one of a door's own arrives as what it is a kind of.
+        kind = next(each.__name__ for each in type(error).__mro__ if each.__module__ == errors.__name__)
         return msgspec.json.encode({"error": kind, "message": error.message, "remedy": error.remedy})
     except Exception as error:  # noqa: BLE001 - whoever asks hears of it, and nobody else suffers
         text = f"The request failed: {type(error).__name__}: {error}"

@@ -272,7 +272,7 @@ def _today(asked: Asked, tool: Facts, servers: Mapping[str, ServerSpec], project
     """The verdict a call without arguments would get; it is recorded nowhere."""
     server = str(tool.get("server", ""))
     # INVARIANT: only a person's word makes a server's hints count, never a hint of its own.
-    hints = {key: value for key, value in (tool.get("annotations") or {}).items() if key != "pinned"}
+    hints = {key: value for key, value in _hints(tool).items() if key != "pinned"}
     if server in servers and servers[server].trusted:
         hints["pinned"] = True
     call = ToolCall(
@@ -288,6 +288,17 @@ def _today(asked: Asked, tool: Facts, servers: Mapping[str, ServerSpec], project
         "reasons": reason_lines(verdict.reasons),
         "risk": verdict.risk.category.name,
     }
+
+
+def _hints(tool: Facts) -> Facts:
+    """What it says of itself; where it is not offered yet, by the text people are shown."""
+    found = tool.get("annotations") or {}
+    if not found:
+        try:
+            found = msgspec.json.decode(str(tool.get("shown", ""))).get("annotations")
+        except (msgspec.MsgspecError, AttributeError, UnicodeEncodeError, RecursionError):
+            found = {}
+    return dict(found) if isinstance(found, dict) else {}
 
 
 @verb("upstream.review", person=False)

@@ -155,8 +155,9 @@ def _first_run(name: str, as_json: bool) -> None:
         status = ask_server("upstream.start", doing=f"Starting {name}", name=name)
         found = _once_listed(name)
     except CheckreinError as error:
-        error.remedy = f"{error.remedy} It stays added: `checkrein servers logs {name}` shows what it wrote,"
-        error.remedy = f"{error.remedy} `checkrein servers remove {name}` takes it out.".strip()
+        error.remedy = (
+            f"{error.remedy} It stays added; `checkrein servers remove {name}` takes it out.".strip()
+        )
         raise
     if as_json:
         say_json({"status": status, "pending": found})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from checkrein.cli.opening import confirmed, json_option
 from checkrein.cli.servers_asking import ask_server
 from checkrein.cli.servers_secret import looks_secret
-from checkrein.cli.terminal import dim, plain, say, say_json, table
+from checkrein.cli.terminal import dim, plain, say, say_json
 from checkrein.doors.hooks import jsontext
 from checkrein.errors import InputError, NotFoundError
 from checkrein.settings.server_imports import SOURCES, Found, Item, found_in, places, plan, profiles_in
@@ -105,21 +106,27 @@ def _show(items: list[Item], files: list[Path]) -> None:
     if not items:
         say("There are no servers in it.")
         return
-    table(
-        ("NAME", "", "WHAT", "FROM"),
-        [(each.name or each.was, WORDS[each.state], _what(each), each.where) for each in items],
-    )
+    width = max(len(each.was) for each in items)
     for each in items:
-        for note in each.notes if each.state not in ("ours", "same") else ():
-            say(f"{plain(each.name or each.was)}: {plain(note)}")
-        if each.secrets and each.state == "new":
-            names = ", ".join(sorted(each.secrets))
-            say(f"{plain(each.name)}: goes into the secret store: {plain(names)}")
+        say(f"{plain(each.was):<{width}}  {WORDS[each.state]:<14}  {dim(plain(each.where))}")
+        _show_item(each)
 
 
-def _what(item: Item) -> str:
-    entry = item.entry
-    return str(entry.get("url") or " ".join([entry.get("command", ""), *entry.get("args", ())]))[:70]
+def _show_item(item: Item) -> None:
+    """Exactly what would run or be reached, and what a person must know of it."""
+    if item.state in ("ours", "same"):
+        return
+    if item.entry:
+        words = [item.entry.get("command", ""), *item.entry.get("args", ())]
+        say(f"    {plain(item.entry.get('url') or shlex.join(words))}")
+    for note in item.notes:
+        say(f"    {plain(note)}")
+    if item.state != "new":
+        return
+    if item.secrets:
+        say(f"    Goes into the secret store: {plain(', '.join(sorted(item.secrets)))}.")
+    for name in item.needs:
+        say(f"    Needs a value: checkrein servers secret set {plain(name)}")
 
 
 def _bring_in(items: list[Item], new: list[Item], source: str, yes: bool, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
+import msgspec
 
 from checkrein.cli.terminal import COLOUR, dim, plain, say, table
 from checkrein.settings.servers import ServerSpec
@@ -29,10 +30,12 @@ def show_servers(found: Facts) -> None:
         ("NAME", "STATE", "TOOLS", "CONNECTIONS", "LAST ERROR"),
         [_server_row(each) for each in found["servers"]],
     )
-    waiting = [each["name"] for each in found["servers"] if each.get("pending")]
-    if waiting:
-        names = ", ".join(waiting)
-        say(dim(f"Definitions wait for your yes: {names}. See `checkrein servers review`."))
+    if any(each.get("hidden") for each in found["servers"]):
+        say(
+            dim(
+                "Clients do not see what is hidden; `checkrein servers review` shows what waits for your yes."
+            )
+        )
 
 
 def _server_row(each: Facts) -> tuple[str, ...]:
@@ -97,12 +100,9 @@ def show_tools(tools: Sequence[Facts]) -> None:
 
 
 def _show_tool(each: Facts) -> None:
-    given = each.get("definition")
-    definition: Facts = given if isinstance(given, Mapping) else {}
+    definition = _definition(each)
     state = str(each.get("state", ""))
     aside = "" if state in ("", "accepted") else f"  ({state})"
-    word = str(each.get("verdict", ""))
-    verdict = click.style(word, fg=COLOUR.get(word)) if word else ""
     say(f"  {click.style(plain(str(each.get('tool', ''))), bold=True)}{aside}")
     text = one_line(definition.get("description"), 160)
     if text:
@@ -111,12 +111,24 @@ def _show_tool(each: Facts) -> None:
     if takes:
         say(f"    takes  {plain(takes)}")
     say(f"    risk   {plain(str(each.get('risk', '?')))}")
+    word = str(each.get("verdict", ""))
     if each.get("hidden"):
-        say(f"    hidden {plain(str(each['hidden']))}")
-    if verdict:
-        reasons = [str(reason) for reason in each.get("reasons") or ()]
-        say(f"    today  {verdict}: {plain(one_line('; '.join(reasons) or each.get('decided_by'), 300))}")
+        say(f"    today  hidden: {plain(str(each['hidden']))}")
+    elif word:
+        reasons = [*(each.get("reasons") or ()), each.get("decided_by")]
+        say(f"    today  {click.style(word, fg=COLOUR.get(word))}: {plain(one_line(reasons[0], 300))}")
     show_flags(each.get("flags") or (), "    ")
+
+
+def _definition(each: Facts) -> Facts:
+    """The tool's definition; where it is not offered yet, from the text people are shown."""
+    given = each.get("definition")
+    if not isinstance(given, Mapping):
+        try:
+            given = msgspec.json.decode(str(each.get("shown", "")))
+        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+            given = None
+    return given if isinstance(given, Mapping) else {}
 
 
 def parameters(schema: Any) -> str:

@@ -216,6 +216,9 @@ def _made(
 ) -> tuple[ServerSpec, dict[str, str], tuple[str, ...]]:
     needs: list[str] = []
     filled = _filled(raw, name, each, home, needs)
+    if each.folder and each.bundle is None and "command" in filled:
+        # A project's own server is started in the project there, and may rely on it.
+        filled.setdefault("cwd", each.folder)
     secrets: dict[str, str] = {}
     for key in ("env", "headers"):
         if isinstance(filled.get(key), dict):

@@ -7,12 +7,13 @@ import socket
 import threading
 import time
 
-from checkrein.doors.gateway.clients import Client, Visit
+from checkrein.doors.gateway.clients import Client, Flight, Visit, read_envelope
 from checkrein.doors.gateway.front_http import HttpFront
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE,
     STATELESS,
+    STATELESS_VERSIONS,
     VERSION_KEY,
     RpcError,
     notification,
@@ -43,7 +44,7 @@ class PlayingHub:
         made = Client(
             era=STATELESS, agent=agent, label=label, owner=owner, visit=Visit("s"), send=lambda message: None
         )
-        made.capabilities = meta[CAPABILITIES_KEY]
+        read_envelope(made, {"_meta": meta}, STATELESS_VERSIONS)
         self.met.append(made)
         return made
 
@@ -55,6 +56,8 @@ class PlayingHub:
         self.heard.append(message)
         if "method" not in message:
             client.answered(message)
+        elif message["method"] == "notifications/cancelled":
+            client.flights[message["params"]["requestId"]].cancel()
 
     def input_schema(self, name):
         return self.schemas.get(name)
@@ -69,11 +72,17 @@ class PlayingHub:
         act = getattr(self, "do_" + method.replace("/", "_"), None)
         if act is None:
             raise RpcError(-32601, f"No method {method[:40]}.")
+        flight = client.flights[known] = Flight(known, exchange)
         try:
             return response(known, await act(client, message.get("params", {}), exchange))
         except asyncio.CancelledError:
             self.cancelled.append(known)
-            raise
+            if not flight.cancelled:
+                raise
+            asyncio.current_task().uncancel()
+            return None
+        finally:
+            del client.flights[known]
 
     async def do_initialize(self, client, params, exchange):
         if params.get("refuse"):

@@ -173,6 +173,16 @@ def test_an_incomplete_envelope_is_named(client):
     assert (reply.status, reply.json["error"]["code"], reply.json["id"]) == (400, -32602, 8)
 
 
+def test_an_envelope_that_cannot_be_right_is_refused(front, client):
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": [],
+    }
+    reply = client.alone("echo", {"_meta": meta}, 8)
+    assert (reply.status, reply.json["error"]["code"], reply.json["id"]) == (400, -32602, 8)
+    assert front.said == []
+
+
 def test_notifications_alone_are_taken_and_go_nowhere(front, client):
     sent = client.send(notification("notifications/cancelled"), MCP_Protocol_Version="2026-07-28")
     assert sent.status == 202
@@ -231,23 +241,20 @@ def test_in_a_session_a_lost_response_cancels_nothing_and_questions_find_another
     listener.close()
 
 
-def test_what_the_client_cancels_is_answered_as_cancelled(front, client):
+@pytest.mark.parametrize("how", ["its own word", "the end of its session"])
+def test_what_the_client_cancels_is_answered_as_cancelled(front, client, how):
     client.open()
     body = json.dumps(request(3, "wait", {"gate": "never"})).encode()
-    waiting = threading.Thread(target=lambda: replies.append(client.send(body)))
-    replies = []
-    waiting.start()
+    client.line.request("POST", "/mcp", body, client.headers())
     until(lambda: len(front.hub.handled) == 2)
     other = front.beside(client)
-    assert other.send(b"", "DELETE").status == 200
-
-    def cancel():
-        for exchange in front.front._live:
-            exchange._task.cancel()
-
-    front.call(cancel)
-    waiting.join(10)
-    assert replies[0].json["error"]["code"] == -32800
+    if how == "its own word":
+        assert other.send(notification("notifications/cancelled", {"requestId": 3})).status == 202
+    else:
+        assert other.send(b"", "DELETE").status == 200
+    answer = json.loads(client.line.getresponse().read())
+    assert (answer["id"], answer["error"]["code"]) == (3, -32800)
+    assert front.hub.cancelled == [3]
 
 
 def test_a_fault_of_ours_is_an_answer_that_says_nothing_of_the_inside(front, client):
@@ -640,6 +647,16 @@ def test_many_at_once_get_their_own_answers(front):
         thread.join(30)
     assert wrong == []
     assert len({each.session for each in clients}) == 8
+
+
+@pytest.mark.parametrize("faster", [False, True])
+def test_small_answers_leave_at_once(serve, faster):
+    loop = {"loop_factory": pytest.importorskip("uvloop").new_event_loop} if faster else {}
+    front = serve(**loop)
+    front.client().open()
+    (line,) = front.front._lines.values()
+    wire = line._transport.get_extra_info("socket")
+    assert wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_two_requests_in_one_breath_are_answered_in_turn(front, client):

@@ -71,7 +71,7 @@ class Hub(Protocol):
 
     def passing(self, *, agent: str, label: str, owner: str, meta: Message) -> Client: ...
 
-    async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message: ...
+    async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message | None: ...
 
     def hear(self, client: Client, message: Message) -> None: ...
 
@@ -183,7 +183,7 @@ class HttpFront:
     async def _look_at(self, scope: dict[str, Any], receive: Receive, exchange: Exchange) -> None:
         found, refusal = http_headers.read(scope["headers"])
         if refusal is not None:
-            raise no(*refusal, code=HEADER_MISMATCH)
+            raise no(*refusal, code=HEADER_MISMATCH, headers=CLOSE)
         refusal = http_headers.foreign(found, self._names)
         if refusal is not None:
             raise no(*refusal)
@@ -320,12 +320,11 @@ class HttpFront:
             http_rules.check_request(found, message)
             if message["method"] == "tools/call":
                 self._check_parameters(found, params)
+            meta = meta_of(params)
+            label = _label(meta.get(INFO_KEY))
+            client = self._hub.passing(agent=holder.name, label=label, owner=f"http:{holder.id}", meta=meta)
         except RpcError as error:
             raise Refused(400, error, known) from None
-        meta = meta_of(params)
-        client = self._hub.passing(
-            agent=holder.name, label=_label(meta.get(INFO_KEY)), owner=f"http:{holder.id}", meta=meta
-        )
         answer = await self._handled(client, message, exchange)
         await send_json(exchange, answer, http_rules.status_of(answer))
 
@@ -344,19 +343,16 @@ class HttpFront:
 
     async def _handled(self, client: Client, message: Message, exchange: Exchange) -> Message:
         try:
-            return await self._hub.handle(client, message, exchange)
+            answer = await self._hub.handle(client, message, exchange)
         except RpcError as error:
             return failure(message["id"], error)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if exchange.why or task is None:
-                raise
-            # By the client's own word, or with its session; over HTTP an answer is owed all the same.
-            task.uncancel()
-            return failure(message["id"], RpcError(CANCELLED, "The request was cancelled."))
         except Exception as error:  # noqa: BLE001 - a fault of ours is an answer too
             self._say(f"{message['method'][:60]!r} failed: {type(error).__name__}: {error}")
             return failure(message["id"], RpcError(INTERNAL_ERROR, "The gateway failed."))
+        if answer is None:
+            # Taken back by the client's own word, or with its session; HTTP owes an answer all the same.
+            return failure(message["id"], RpcError(CANCELLED, "The request was cancelled."))
+        return answer
 
 
 async def _given_up(exchange: Exchange) -> None:
@@ -378,7 +374,8 @@ def _label(info: Any) -> str:
 
 def _listening(port: int) -> socket.socket:
     for wanted in (*range(port, min(port + _NEXT_PORTS, 65_536)), 0):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # Named as TCP, so that asyncio sends small answers at once instead of waiting to fill a packet.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((ADDRESS, wanted))

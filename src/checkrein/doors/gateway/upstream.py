@@ -244,6 +244,8 @@ class Upstream:
         waiting = self._waiting.pop(message["id"], None)
         if waiting is None or waiting.done():
             return
+        # No step comes after the end, however late whoever waits gets to run.
+        self._progress.pop(message["id"], None)
         if "result" in message:
             waiting.set_result(message["result"])
         elif LOST in message:

@@ -350,6 +350,8 @@ class HttpFront:
             self._say(f"{message['method'][:60]!r} failed: {type(error).__name__}: {error}")
             return failure(message["id"], RpcError(INTERNAL_ERROR, "The gateway failed."))
         if answer is None:
+            if exchange.why:
+                raise asyncio.CancelledError
             # Taken back by the client's own word, or with its session; HTTP owes an answer all the same.
             return failure(message["id"], RpcError(CANCELLED, "The request was cancelled."))
         return answer

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -248,6 +249,34 @@ def test_what_is_no_message_is_answered_and_harms_nothing(run, raw, expected):
         assert (await peer.answer())["id"] == 2
 
     run(test)
+
+
+def test_whatever_comes_between_requests_every_one_of_them_is_answered(run):
+    chance = random.Random(7)
+
+    async def test(peer):
+        await peer.open()
+        raw = b""
+        for number in range(1, 301):
+            junk = chance.randbytes(chance.randrange(60)).replace(b"\n", b"")
+            raw += chance.choice([junk + b"\n", b"", b"{}\n", b'{"jsonrpc":"2.0","method":"m"}\n'])
+            raw += json.dumps(ask(number, "x")).encode() + b"\n"
+        sending = asyncio.ensure_future(in_pieces(peer, raw))
+        answered = []
+        while len(answered) < 300:
+            answer = await peer.answer()
+            answered += [answer["id"]] if "result" in answer else []
+        assert answered == list(range(1, 301))
+        await sending
+
+    async def in_pieces(peer, raw):
+        while raw:
+            size = chance.choice([1, 10, 1_000, 20_000])
+            await peer.write(raw[:size])
+            raw = raw[size:]
+
+    run(test)
+    assert run.said == []
 
 
 # Requests

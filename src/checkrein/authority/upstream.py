@@ -121,15 +121,27 @@ def _named(servers: Mapping[str, ServerSpec], name: str) -> ServerSpec:
     return servers[name]
 
 
+def _looked_at(name: str | None) -> dict[str, ServerSpec]:
+    """The servers, for who only looks; with a broken file the gateway knows best what there is."""
+    found = read_servers()
+    if name is not None and not found.fault:
+        _named(found.servers, name)
+    return found.servers
+
+
 @verb("upstream.list", person=False)
 def list_(asked: Asked, params: Params) -> Facts:  # noqa: ARG001
-    """Every server of the file and how it is; what its file says is shown without values."""
+    """Every server and how it is; what its file says is shown without values.
+
+    While the file is broken, what was in it before stays in force and is listed.
+    """
     found = read_servers()
-    known = {each.get("name"): each for each in _gateway(asked).servers()} if asked.gateway else {}
-    shown = [
-        {**known.get(name, {"name": name, "state": "stopped"}), "entry": shown_entry(asked, spec)}
-        for name, spec in sorted(found.servers.items())
-    ]
+    known = {str(each["name"]): each for each in _gateway(asked).servers()} if asked.gateway else {}
+    shown = []
+    for name in sorted(known if found.fault else found.servers):
+        spec = found.servers.get(name)
+        more = {"entry": shown_entry(asked, spec)} if spec else {}
+        shown.append({**known.get(name, {"name": name, "state": "stopped"}), **more})
     return {"file": str(servers_file()), "fault": found.fault, "servers": shown}
 
 
@@ -242,7 +254,7 @@ def logs(asked: Asked, params: Params) -> list[str]:
     """{"name", "count"?}: the last lines a server wrote, with what looks like a secret masked."""
     name = msgspec.convert(params["name"], str)
     count = min(max(1, msgspec.convert(params.get("count", 50), int)), MOST_LINES)
-    _named(_usable(), name)
+    _looked_at(name)
     redactor = asked.pipeline.policies.of("").redactor
     return [redactor.text(line) for line in _gateway(asked).logs(name, count)]
 
@@ -259,9 +271,7 @@ def browse(asked: Asked, params: Params) -> list[Facts]:
     """{"name"?, "project"?}: tools of the running servers, each with what policy says about it today."""
     name = msgspec.convert(params.get("name"), str | None)
     project = msgspec.convert(params.get("project", ""), str)
-    servers = _usable()
-    if name is not None:
-        _named(servers, name)
+    servers = _looked_at(name)
     found = _gateway(asked).browse(name) if asked.gateway else []
     return [
         each if "verdict" in each else {**each, **_today(asked, each, servers, project)} for each in found
@@ -305,8 +315,7 @@ def _hints(tool: Facts) -> Facts:
 def review(asked: Asked, params: Params) -> list[Facts]:
     """{"name"?}: what servers say about themselves, and what nobody has accepted yet."""
     name = msgspec.convert(params.get("name"), str | None)
-    if name is not None:
-        _named(_usable(), name)
+    _looked_at(name)
     return _gateway(asked).review(name) if asked.gateway else []
 
 

@@ -58,15 +58,18 @@ def show(as_json: bool) -> None:
     found = ask_server("upstream.list", doing="Asking the server")
     if as_json:
         say_json(found)
-    elif not found["fault"]:
-        show_servers(found)
+    else:
+        if found["fault"]:
+            say(f"The servers file cannot be used: {plain(found['fault'])}")
+        if found["fault"] and found["servers"]:
+            say("What was in it before stays in force until then:")
+        if found["servers"] or not found["fault"]:
+            show_servers(found)
     if found["fault"]:
-        if not as_json:
-            say(f"The servers file cannot be used, so nothing in it is: {plain(found['fault'])}")
         sys.exit(3)
 
 
-@servers.command(context_settings={"ignore_unknown_options": False})
+@servers.command()
 @click.argument("name")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--url", default="", help="An address instead of a command.")

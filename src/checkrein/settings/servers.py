@@ -329,7 +329,7 @@ def _wrong(name: str, key: str, reason: str, remedy: str) -> ConfigError:
 
 
 def _broken(why: str, source: str) -> ConfigError:
-    return ConfigError("(whole file)", None, f"{why}.", "Correct it; nothing in it is used.", source=source)
+    return ConfigError("(whole file)", None, f"{why}.", "Correct it.", source=source)
 
 
 def _line(text: str, name: str, dotted: str) -> int:

@@ -315,7 +315,7 @@ def test_with_its_token_everything_of_a_client_ends_at_once(front, store, client
     until(lambda: len(front.hub.handled) == 2)
     token_id = client.token.split("_")[1]
     store.write(lambda tx: revoke_client(tx, token_id, "ada", 2.0))
-    front.call(front.front.revoke, token_id)
+    front.call(front.front.revoke, f"http:{token_id}")
     thread.join(10)
     assert replies[0].status == 401
     assert drained_http(stream) == b""

@@ -51,6 +51,8 @@ from checkrein.errors import StoreError
 
 ADDRESS, PATH, HEALTH = "127.0.0.1", "/mcp", "/health"
 CANCELLED = -32800
+# What the hub calls whoever shows a token: this and the token's id.
+_OWNER = "http:"
 _ALLOWED: Pairs = ((b"allow", b"POST, GET, DELETE"),)
 _CHALLENGE: Pairs = ((b"www-authenticate", b'Bearer realm="checkrein"'),)
 _GIVEN_UP = {
@@ -134,8 +136,9 @@ class HttpFront:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(server.wait_closed(), _CLOSING_SECONDS)
 
-    def revoke(self, token: str) -> None:
-        """INVARIANT: with its token (by id) a client's sessions and requests end at once."""
+    def revoke(self, owner: str) -> None:
+        """INVARIANT: with its token all that a client has here ends at once. `owner` as the hub knows it."""
+        token = owner.removeprefix(_OWNER)
         for exchange in list(self._live):
             if exchange.holder is not None and exchange.holder.id == token:
                 exchange.give_up("revoked")
@@ -270,7 +273,7 @@ class HttpFront:
 
     def _met(self, message: Message, exchange: Exchange, holder: Holder) -> Session:
         label = _label(message.get("params", {}).get("clientInfo"))
-        owner = f"http:{holder.id}"
+        owner = _OWNER + holder.id
 
         def meet(send: Callable[[Message], None]) -> Client:
             return self._hub.meet(era=HANDSHAKE, agent=holder.name, label=label, owner=owner, send=send)
@@ -322,7 +325,7 @@ class HttpFront:
                 self._check_parameters(found, params)
             meta = meta_of(params)
             label = _label(meta.get(INFO_KEY))
-            client = self._hub.passing(agent=holder.name, label=label, owner=f"http:{holder.id}", meta=meta)
+            client = self._hub.passing(agent=holder.name, label=label, owner=_OWNER + holder.id, meta=meta)
         except RpcError as error:
             raise Refused(400, error, known) from None
         answer = await self._handled(client, message, exchange)

@@ -10,7 +10,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checkrein.agents import Agents
 from checkrein.authority import Asked, perform
@@ -22,6 +22,9 @@ from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.store import Store
 
+if TYPE_CHECKING:
+    from checkrein.authority.upstream import Gateway
+
 _UNKNOWN = "There is no request"
 _MOST_FAILURES = 20
 _REFUSED_SECONDS = 60.0
@@ -30,7 +33,13 @@ _REFUSED_SECONDS = 60.0
 class Desk:
     """One console's parts. Only signed-in pages get to `ask`."""
 
-    def __init__(self, pipeline: Pipeline, agents: Agents, stop: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        agents: Agents,
+        stop: Callable[[], None] | None,
+        gateway: Callable[[], Gateway] | None = None,
+    ) -> None:
         self.pipeline = pipeline
         self.signin = SignIn()
         self.feed = Feed(pipeline.store)
@@ -39,7 +48,7 @@ class Desk:
         self._lock = threading.Lock()
         self._refused: dict[str, float] = {}
         self.failures: deque[str] = deque(maxlen=_MOST_FAILURES)
-        self._asked = Asked(pipeline, agents, Peer(0, os.geteuid()), stop, signed_in=True)
+        self._asked = Asked(pipeline, agents, Peer(0, os.geteuid()), stop, signed_in=True, gateway=gateway)
 
     @property
     def store(self) -> Store:
@@ -71,6 +80,10 @@ class Desk:
 
     def hosts(self) -> frozenset[str]:
         return frozenset({f"127.0.0.1:{self.port}", f"localhost:{self.port}"})
+
+    def connected(self) -> list[dict[str, Any]]:
+        """The MCP clients at the gateway now."""
+        return self._asked.gateway().clients() if self._asked.gateway is not None else []
 
     def ask(self, verb: str, **params: Any) -> Any:
         """Have the authority do something, or raise why not."""

@@ -25,7 +25,7 @@ MOST_LISTENERS = 64
 _MOST_MISSED = 500
 _encode = msgspec.json.Encoder().encode
 # What a page needs to know which part of it changed; never what a tool said.
-_TOLD = ("project", "session", "answer", "verdict", "decision")
+_TOLD = ("project", "session", "answer", "verdict", "decision", "server")
 
 
 class Feed:

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -15,6 +16,9 @@ from checkrein.console.desk import Desk
 from checkrein.errors import StoreError
 from checkrein.pipeline import Pipeline
 
+if TYPE_CHECKING:
+    from checkrein.authority.upstream import Gateway
+
 ADDRESS = "127.0.0.1"
 _START_SECONDS, _STOP_SECONDS = 10.0, 3.0
 _BACKLOG = 128
@@ -23,8 +27,14 @@ _BACKLOG = 128
 class Console:
     """Pages over one pipeline. Safe to `start` once; `link` is for a person only."""
 
-    def __init__(self, pipeline: Pipeline, agents: Agents, stop: Callable[[], None] | None = None) -> None:
-        self.desk = Desk(pipeline, agents, stop)
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        agents: Agents,
+        stop: Callable[[], None] | None = None,
+        gateway: Callable[[], Gateway] | None = None,
+    ) -> None:
+        self.desk = Desk(pipeline, agents, stop, gateway)
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None

@@ -275,7 +275,7 @@ class Server:
                 from checkrein.console.serving import Console
 
                 port = self.pipeline.policies.loaded("").settings.console.port
-                console = Console(self.pipeline, self.agents, self.stop)
+                console = Console(self.pipeline, self.agents, self.stop, self._gateway)
                 console.start(port)
                 self.journal.say(f"console on 127.0.0.1:{console.port}")
                 self._console = console

@@ -8,13 +8,14 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import asking, console, deciding, hooks, looking_up, recording, risk
+from bench import asking, console, deciding, gateway, hooks, looking_up, recording, risk
 
 TARGET = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTIONS = {
     "hooks": hooks.section,
     "asking": asking.section,
     "console": console.section,
+    "gateway": gateway.section,
     "risk": risk.section,
     "deciding": deciding.section,
     "recording": recording.section,

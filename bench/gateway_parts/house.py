@@ -17,7 +17,7 @@ SERVER = "bench"
 SETTINGS = "[gateway]\ncalls_per_minute = 100000000\n"
 
 
-def ask(verb: str, **params: Any) -> Any:
+def ask(verb: str, /, **params: Any) -> Any:
     return knocking.ask(knocking.start(), verb, params)
 
 
@@ -25,6 +25,7 @@ def ask(verb: str, **params: Any) -> Any:
 def house(words: list[str]) -> Iterator[Path]:
     """The server is added, running, accepted, and its tools are allowed."""
     with own_home() as project:
+        Path.home().mkdir(exist_ok=True)
         user_file().write_text(SETTINGS)
         entry = {"command": words[0], "args": words[1:]}
         path = user_file().parent / "servers.json"
@@ -45,7 +46,7 @@ def house(words: list[str]) -> Iterator[Path]:
 def client(name: str) -> tuple[int, str]:
     """(port, token) of a client that comes over HTTP."""
     made = ask("client.add", name=name)
-    return made["port"], made["token"]
+    return int(made["url"].split(":")[2].partition("/")[0]), made["token"]
 
 
 def server_pid() -> int:

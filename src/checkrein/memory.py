@@ -15,6 +15,7 @@ import msgspec
 
 from checkrein.call import Effect, Risk, ToolCall, canonical
 from checkrein.classify import Tables, classify
+from checkrein.classify.tools import says_nothing
 
 KEPT = 1_024
 LONGEST = 4_096
@@ -70,6 +71,10 @@ class Memory:
 
 def _key(call: ToolCall) -> tuple[Any, ...]:
     """Everything of a call that classify looks at; nothing for long ones, which hardly come twice."""
+    if call.server is not None and says_nothing(call.arguments):
+        # INVARIANT: arguments are left out only where classify looks past them.
+        annotations = canonical(call.annotations) if call.annotations else b""
+        return (call.server, call.tool, None, call.cwd, call.project, annotations)
     arguments = canonical(call.arguments)
     if len(arguments) > LONGEST:
         return ()

@@ -66,6 +66,15 @@ class Judged(msgspec.Struct, frozen=True):
     consent: Consent | None = None
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a call."""
+
+    entry: str
+    outcome: str
+    output: Any = None
+    evidence: str = ""
+
+
 Hold = str | Callable[[Judged], str]
 
 
@@ -322,9 +331,17 @@ class Pipeline:
         """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
         self.store.write(self._finishing(entry, outcome, output, evidence))
 
-    def finish_soon(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> Future[None]:
-        """The same without waiting: until it is recorded, the call's fate is unknown."""
-        return self.store.submit(self._finishing(entry, outcome, output, evidence))
+    def finish_soon(self, outcomes: Sequence[Outcome]) -> Future[None]:
+        """The same for several calls at once, without waiting: until it is recorded, a fate is unknown."""
+        works = [self._finishing(each.entry, each.outcome, each.output, each.evidence) for each in outcomes]
+
+        def finish(tx: Transaction) -> None:
+            for work in works:
+                # A call that is not on the record does not keep the others off it.
+                with contextlib.suppress(NotFoundError):
+                    work(tx)
+
+        return self.store.submit(finish)
 
     def start_session(self, project: str, session: str, agent: str = "") -> None:
         """Record a session's begin and wake the domains that slept too long."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from checkrein.call import Category, tool_call
+from checkrein.call import Category, ToolCall, tool_call
 from checkrein.classify import classify
+from checkrein.classify.tools import says_nothing
 
 PLACES = {"project": "/home/dev/app", "cwd": "/home/dev/app"}
 
@@ -184,3 +187,20 @@ def test_a_patch_run_as_a_command_is_judged_by_its_files(action, name, category)
     for command in (f"apply_patch <<'EOF'\n{patch}\nEOF", f"apply_patch '{patch}'"):
         assert judge("exec_command", {"cmd": command}).category is category
     assert judge("exec_command", {"cmd": "apply_patch < x.patch"}).category is Category.high
+
+
+@given(
+    st.recursive(
+        st.one_of(st.text(alphabet="ab./~:", max_size=6), st.integers(), st.none(), st.booleans()),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
+def test_arguments_that_say_nothing_change_no_risk(value):
+    arguments = {"x": value}
+    if says_nothing(arguments):
+        call = ToolCall(tool="do_it", server="some", arguments=arguments, project="/p", cwd="/p")
+        bare = ToolCall(tool="do_it", server="some", project="/p", cwd="/p")
+        assert classify(call) == classify(bare)

@@ -126,6 +126,22 @@ def apply_patch(shell: Shell, _spec: Spec, words: list[Word], stdin: Word | None
     return EMPTY
 
 
+def says_nothing(value: Any, depth: int = 0) -> bool:
+    """Whether nothing in an MCP tool's arguments can name a path or a host: `Judge._values` finds nothing.
+
+    INVARIANT: whatever `_values` would look at is not nothing.
+    """
+    if isinstance(value, str):
+        return "/" not in value and not value.startswith((".", "~"))
+    if depth > 6:
+        return False
+    if isinstance(value, dict):
+        return all(says_nothing(item, depth + 1) for item in value.values())
+    if isinstance(value, list):
+        return all(says_nothing(item, depth + 1) for item in value)
+    return True
+
+
 class Judge:
     """One non-shell call."""
 

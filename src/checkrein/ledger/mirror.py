@@ -12,6 +12,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -24,6 +26,8 @@ from checkrein.store.changes import change_number, set_number
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.jsonl")
 _SETTLING = ("decided", "answered", "finished", "closed")
 _WATERMARK = "mirror"
+# Calls read back at once.
+_GROUP = 256
 _encode = msgspec.json.Encoder().encode
 Folders = Callable[[str], Path]
 
@@ -53,11 +57,15 @@ class Mirror:
         """Copy what was settled since last time; trouble is remembered and tried again later."""
         position = self._position
         try:
-            for row in records.after(self._store, position, _SETTLING):
-                for entry in fold(records.of_entries(self._store, [row[3]])):
-                    if entry.settled_by == row[0]:
+            settled = records.after(self._store, position, _SETTLING)
+            while group := list(islice(settled, _GROUP)):
+                entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in group))))
+                known = {entry.id: entry for entry in entries}
+                for row in group:
+                    entry = known.get(row[3])
+                    if entry is not None and entry.settled_by == row[0]:
                         self._copy(entry, row[1])
-                position = row[0]
+                    position = row[0]
             self.trouble = ""
         except (OSError, CheckreinError) as error:
             self.trouble = f"the daily lines cannot be written: {error}"
@@ -98,6 +106,7 @@ class Mirror:
         self._written[folder] = settled
 
 
+@lru_cache(maxsize=1024)
 def default_folder(project: str, state: Path) -> Path:
     """A folder of the project's name in the state directory."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(project).name) or "default"

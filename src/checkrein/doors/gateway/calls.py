@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from typing import Any, Protocol
 
 import msgspec
@@ -26,6 +25,7 @@ from checkrein.doors.gateway.messages import (
     RpcError,
     encode,
 )
+from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.pipes import Gone
 from checkrein.doors.gateway.relay import Errand, Relay, onward
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
@@ -79,6 +79,7 @@ class Calls:
         self._pipeline, self._catalogue, self._servers = pipeline, catalogue, servers
         self._relay, self._seal, self._user, self._say = relay, seal, user, say
         self._asking = Asking(pipeline, user)
+        self.outcomes = Outcomes(pipeline, say)
 
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Any:
         """The tool's result, or why there is none, in words the model can read."""
@@ -303,16 +304,7 @@ class Calls:
         return {**result, "_meta": {**meta, **mark} if isinstance(meta, dict) else mark}
 
     def _finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
-        try:
-            done = self._pipeline.finish_soon(entry, outcome, output=output, evidence=evidence)
-            done.add_done_callback(self._looked_at)
-        except CheckreinError as error:
-            self._say(f"an outcome could not be recorded: {error}")
-
-    def _looked_at(self, done: Future[None]) -> None:
-        error = done.exception()
-        if error is not None:
-            self._say(f"an outcome could not be recorded: {error}")
+        self.outcomes.add(entry, outcome, output=output, evidence=evidence)
 
     # -- what cannot be called --------------------------------------------------------------------------
 

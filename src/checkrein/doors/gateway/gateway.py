@@ -131,6 +131,7 @@ class Gateway:
             hub.leave(client)
         await hub.news.close()
         await hub.fleet.close()
+        await hub.calls.outcomes.close()
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -1,0 +1,60 @@
+"""What became of calls, handed to the record a few at a time: no result waits for it.
+
+Until it is recorded a call's fate counts as unknown, which is also what a crash in between leaves behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from checkrein.errors import CheckreinError
+from checkrein.pipeline import Outcome, Pipeline
+
+SECONDS = 0.05
+MOST = 256
+
+
+class Outcomes:
+    """Collects outcomes for a moment. Lives on the gateway's loop."""
+
+    def __init__(self, pipeline: Pipeline, say: Callable[[str], None]) -> None:
+        self._pipeline, self._say = pipeline, say
+        self._waiting: list[Outcome] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
+        self._waiting.append(Outcome(entry, outcome, output, evidence))
+        if len(self._waiting) >= MOST:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SECONDS, self.flush)
+
+    def flush(self) -> Future[None] | None:
+        """Hand over what there is; whoever must know waits for the future."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return None
+        try:
+            done = self._pipeline.finish_soon(waiting)
+        except CheckreinError as error:
+            self._say(f"{len(waiting)} outcome(s) could not be recorded: {error}")
+            return None
+        done.add_done_callback(self._looked_at)
+        return done
+
+    def _looked_at(self, done: Future[None]) -> None:
+        error = done.exception()
+        if error is not None:
+            self._say(f"outcomes could not be recorded: {error}")
+
+    async def close(self) -> None:
+        """Wait until everything is on the record, or known not to be."""
+        done = self.flush()
+        if done is not None:
+            await asyncio.wait([asyncio.wrap_future(done)])

@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import checkrein
-from checkrein.doors.gateway.line import FAILED, READY, STARTING, STOPPED, WAITING, Line
-from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, Message, RpcError
-from checkrein.doors.gateway.pipes import Gone, PipeMaker, pipe_for
+from checkrein.doors.gateway.line import STARTING, Line, status_of
+from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, Message
+from checkrein.doors.gateway.pipes import PipeMaker, pipe_for
 from checkrein.doors.gateway.upstream import Listener, Upstream, WrongEra
 from checkrein.errors import CheckreinError
 from checkrein.settings.servers import ServerSpec, resolve
@@ -22,8 +22,7 @@ from checkrein.store.facts import Facts
 NEEDS = ("roots", "sampling", "elicitation")
 _NEEDS_FACT, _ERAS_FACT = "needs", "eras"
 _PROBE_SECONDS = 10.0
-_TEND_SECONDS, _QUIET_SECONDS, _PING_SECONDS, _MOST_MISSED = 15.0, 60.0, 10.0, 2
-_ORDER = {READY: 0, STARTING: 1, WAITING: 2, FAILED: 3, STOPPED: 4}
+_TEND_SECONDS, _DRAIN_SECONDS = 15.0, 0.05
 
 
 class Unreachable(CheckreinError):  # noqa: N818 - says what is so, not what went wrong
@@ -81,9 +80,11 @@ class Keeper:
         self._lacks = facts.get(spec.name, _ERAS_FACT, spec.fingerprint)
         self._shared: dict[str, Line] = {}
         self._private: dict[str, Line] = {}
+        # Those that take another's place, and those whose place was taken while they were in use.
+        self._spare: set[Line] = set()
         self._clients: set[str] = set()
         self._kept = False
-        self._stopped = False
+        self._stopped = not spec.enabled
         self._used_at = 0.0
         self._logs: tuple[str, ...] = ()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,7 +98,7 @@ class Keeper:
         """The connection this client uses, if it is ready; never waits."""
         era = self._era_for(client.era)
         line = self._private.get(client.id) if self._is_private(client, era) else self._shared.get(era)
-        found = None if line is None or (line.stale and _idle(line)) else line.ready
+        found = None if line is None else line.ready
         if found is not None:
             self._used_at = found.used_at
         return found
@@ -110,7 +111,7 @@ class Keeper:
         """A ready connection for this client, opened if need be; raises Unreachable."""
         if self._stopped:
             raise Unreachable(
-                f"{self.name} is stopped.", remedy=f"Start it with `checkrein servers start {self.name}`."
+                f"{self.name} is not running.", remedy=f"Start it with `checkrein servers start {self.name}`."
             )
         if client.era == HANDSHAKE:
             # Who sends single requests never leaves; for them it counts how long ago the last one came.
@@ -142,9 +143,8 @@ class Keeper:
     async def _in_other_era(self, era: str, error: WrongEra, line_for: Callable[[str], Line]) -> Upstream:
         self._drop(self._shared.pop(era, None))
         other = _other(era)
-        if other in self._lacks:
-            self._lacks -= {other}
-            raise error
+        # What was known may be out of date.
+        self._lacks -= {other}
         upstream = await line_for(other).reach(self._limits.start_seconds)
         # Only now is it sure that the server works and just does not speak that era.
         self._lacks = frozenset({era})
@@ -168,9 +168,6 @@ class Keeper:
 
     def _shared_line(self, era: str) -> Line:
         line = self._shared.get(era)
-        if line is not None and line.stale and _idle(line):
-            self._drop(self._shared.pop(era))
-            line = None
         if line is None:
             line = self._shared[era] = self._line(era, self._declared(), wanted=self._is_wanted)
         return line
@@ -219,7 +216,7 @@ class Keeper:
         # A secret may have to be fetched from a keyring, which can take its time.
         spec = await asyncio.to_thread(resolve, self.spec)
         upstream = Upstream(self.name, lambda hear, over: self._connect(spec, hear, over), self)
-        upstream.private_to = line.private_to
+        upstream.private_to, line.opening = line.private_to, upstream
         seconds = self._limits.start_seconds
         if line.era == STATELESS and line.restarts == 0:
             seconds = min(seconds / 3, _PROBE_SECONDS)
@@ -252,11 +249,12 @@ class Keeper:
         self._listener.heard(upstream, message)
 
     def ended(self, upstream: Upstream, why: str) -> None:
-        for line in (*self._shared.values(), *self._private.values()):
+        for line in (*self._shared.values(), *self._private.values(), *self._spare):
             if line.lost(upstream, why):
                 self._logs = line.tail
                 break
-        self._listener.ended(upstream, why)
+        if upstream.started:
+            self._listener.ended(upstream, why)
 
     async def start(self) -> None:
         """Have a shared connection and keep it; raises Unreachable, and goes on trying."""
@@ -269,7 +267,7 @@ class Keeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        lines = [*self._shared.values(), *self._private.values()]
+        lines = {*self._shared.values(), *self._private.values(), *self._spare}
         self._shared, self._private = {}, {}
         for line in lines:
             self._drop(line)
@@ -297,7 +295,22 @@ class Keeper:
         self._needs |= {capability}
         self._facts.put(self.name, _NEEDS_FACT, self.spec.fingerprint, self._needs)
         if (line := self._shared.get(HANDSHAKE)) is not None:
-            line.stale = True
+            self._do(self._replace(line))
+
+    async def _replace(self, old: Line) -> None:
+        """Another shared connection for one that declared too much; nobody is left without in between."""
+        new = self._line(HANDSHAKE, self._declared(), wanted=self._is_wanted)
+        self._spare |= {old, new}
+        try:
+            await new.reach(self._limits.start_seconds)
+        except (CheckreinError, WrongEra) as error:
+            self._say(f"{self.name} goes on with its old connection: {error}")
+        if new.ready is not None and self._shared.get(HANDSHAKE) is old:
+            self._shared[HANDSHAKE], new = new, old
+            while old.upstream is not None and old.upstream.busy and not self._stopped:
+                await asyncio.sleep(_DRAIN_SECONDS)
+        await new.stop()
+        self._spare -= {old, new, *self._shared.values()}
 
     def _drop(self, line: Line | None) -> None:
         if line is not None:
@@ -325,49 +338,14 @@ class Keeper:
             if idle and line.state != STARTING:
                 self._drop(self._private.pop(line.private_to))
         for line in (*self._shared.values(), *self._private.values()):
-            self._look_after(line, now)
+            if line.is_quiet(now):
+                self._do(line.check())
         if self._shared or self._private:
             self._tend_later()
 
-    def _look_after(self, line: Line, now: float) -> None:
-        upstream = line.ready
-        if upstream is None or upstream.era != HANDSHAKE or upstream.busy:
-            return
-        if now - max(upstream.heard_at, upstream.used_at) > _QUIET_SECONDS:
-            self._do(self._ping(upstream))
-
-    async def _ping(self, upstream: Upstream) -> None:
-        for _ in range(_MOST_MISSED):
-            try:
-                await upstream.request("ping", {}, seconds=_PING_SECONDS)
-            except TimeoutError:
-                continue
-            except (Gone, RpcError):
-                pass
-            return
-        await upstream.close("it does not answer any more")
-
     def status(self) -> dict[str, Any]:
         """How it does, for people."""
-        lines = sorted((*self._shared.values(), *self._private.values()), key=lambda line: _ORDER[line.state])
-        if not lines:
-            return {"name": self.name, "state": STOPPED, "connections": 0, "restarts": 0}
-        first = lines[0]
-        upstream, error = first.ready, first.error
-        return {
-            "name": self.name,
-            "state": first.state,
-            "since": first.since,
-            "pid": upstream.pid if upstream else None,
-            "connections": sum(line.ready is not None for line in lines),
-            "restarts": sum(line.restarts for line in lines),
-            "error": error.message if error else "",
-            "remedy": error.remedy if error else "",
-            "era": upstream.era if upstream else "",
-            "version": upstream.version if upstream else "",
-            "info": upstream.info if upstream else {},
-            "next_try": first.next_try,
-        }
+        return status_of(self.name, [*self._shared.values(), *self._private.values()])
 
     def logs(self, count: int = 50) -> list[str]:
         """What it wrote beside the messages, the latest last."""

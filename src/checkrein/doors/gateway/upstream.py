@@ -67,7 +67,7 @@ class Upstream:
         self.capabilities: Message = {}
         self.private_to = ""
         self.users: set[str] = set()
-        self.ready = False
+        self.ready = self.started = False
         self.heard_at = self.used_at = 0.0
         self._pipe = make_pipe(self._hear, self._over)
         self._loop = asyncio.get_running_loop()
@@ -111,7 +111,7 @@ class Upstream:
         except BaseException:
             await self.close()
             raise
-        self.ready = True
+        self.ready = self.started = True
         self.heard_at = self.used_at = self._loop.time()
 
     def _not_started(self, what: str) -> Exception:

@@ -87,6 +87,7 @@ class PlayingHub:
     async def do_initialize(self, client, params, exchange):
         if params.get("refuse"):
             raise RpcError(-32602, "Not you.")
+        client.version = params.get("protocolVersion", "2025-11-25")
         return {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "us"}}
 
     async def do_echo(self, client, params, exchange):
@@ -113,9 +114,13 @@ class PlayingHub:
         return (await future)["result"]
 
     async def do_wait(self, client, params, exchange):
+        if params.get("first_say"):
+            exchange.send(notification("notifications/first"))
         gate = self.gate(params["gate"])
         while not gate.is_set():
             await asyncio.sleep(0.005)
+        for _ in range(params.get("then_say", 0)):
+            exchange.send(notification("notifications/progress"))
         if params.get("then_ask"):
             exchange.send(request("late", "elicitation/create", {}))
         return {"waited": True}
@@ -186,7 +191,7 @@ class Reply:
 
 
 def events(raw):
-    return [json.loads(line[6:]) for line in raw.decode().split("\n") if line.startswith("data: ")]
+    return [json.loads(line[6:]) for line in raw.decode().split("\n") if line.startswith("data: {")]
 
 
 class HttpClient:
@@ -218,8 +223,9 @@ class HttpClient:
     def ask(self, method, params=None, id=1, **headers):
         return self.send(request(id, method, params or {}), **headers)
 
-    def open(self):
-        reply = self.ask("initialize", {"clientInfo": {"name": "test", "version": "1"}})
+    def open(self, version="2025-11-25"):
+        info = {"name": "test", "version": "1"}
+        reply = self.ask("initialize", {"clientInfo": info, "protocolVersion": version})
         assert reply.status == 200, reply.raw
         self.session = reply.headers["Mcp-Session-Id"]
         return reply

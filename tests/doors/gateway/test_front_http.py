@@ -241,6 +241,68 @@ def test_in_a_session_a_lost_response_cancels_nothing_and_questions_find_another
     listener.close()
 
 
+def lost_midway(front, client, **params):
+    """A request whose stream was lost after its first event; what the client had read by then."""
+    client.open()
+    body = json.dumps(request(3, "wait", {"gate": "g", "first_say": True, **params})).encode()
+    stream = client.begin("POST", body)
+    until(lambda: b"first" in stream.peek())
+    had = stream.peek()
+    client.close()
+    until(lambda: not front.front._lines)
+    return had
+
+
+@pytest.mark.parametrize("when", ["before it goes on", "after it is over"])
+def test_who_lost_a_stream_picks_it_up_where_it_was(front, client, when):
+    had = lost_midway(front, client, then_say=2, then_ask=True)
+    assert had.startswith(b"id: 1-0\nretry: 1000\ndata: \n\n")
+    if when == "after it is over":
+        front.hub.gate("g").set()
+        until(lambda: next(iter(front.front.sessions)).busy == 0)
+    stream = client.begin("GET", **LISTEN, Last_Event_ID="1-1")
+    front.hub.gate("g").set()
+    rest = stream.read()
+    assert [each.get("method") for each in events(rest)] == [
+        "notifications/progress",
+        "notifications/progress",
+        "elicitation/create",
+        None,
+    ]
+    assert events(rest)[-1] == response(3, {"waited": True})
+    assert b"id: 1-2\n" in rest
+    again = client.begin("GET", **LISTEN, Last_Event_ID="1-4")
+    assert events(again.read()) == [response(3, {"waited": True})]
+    assert front.hub.cancelled == []
+
+
+def test_a_stream_that_is_read_is_nobody_elses(front, client):
+    client.open()
+    body = json.dumps(request(3, "wait", {"gate": "g", "first_say": True})).encode()
+    stream = client.begin("POST", body)
+    assert front.beside(client).send(b"", "GET", **LISTEN, Last_Event_ID="1-0").status == 409
+    thief = front.client()
+    thief.session = client.session
+    assert thief.send(b"", "GET", **LISTEN, Last_Event_ID="1-0").status == 404
+    front.hub.gate("g").set()
+    assert events(stream.read())[-1] == response(3, {"waited": True})
+
+
+def test_a_number_of_no_stream_is_a_new_beginning(front, client):
+    client.open()
+    for last in ("7-0", "x", "1-x", "-", "9" * 50):
+        stream = client.begin("GET", **LISTEN, Last_Event_ID=last)
+        assert stream.status == 200
+        client.close()
+        until(lambda: next(iter(front.front.sessions)).stream is None)
+
+
+def test_older_clients_get_events_without_numbers(client):
+    client.open("2025-06-18")
+    assert b"id:" not in client.ask("say", {"times": 2}).raw
+    assert b"id:" not in client.alone("say", {"times": 2}, Mcp_Session_Id=None).raw
+
+
 @pytest.mark.parametrize("how", ["its own word", "the end of its session"])
 def test_what_the_client_cancels_is_answered_as_cancelled(front, client, how):
     client.open()
@@ -550,7 +612,7 @@ def test_silence_is_broken_for_who_waits_long(serve):
     client.open()
     stream = client.begin("POST", json.dumps(request(3, "wait", {"gate": "g"})).encode())
     assert stream.headers["content-type"] == "text/event-stream"
-    assert stream.readline().startswith(b": ")
+    assert [stream.readline()[:3] for _ in range(5)] == [b"id:", b"ret", b"dat", b"\n", b": s"]
     front.hub.gate("g").set()
     assert events(stream.read()) == [response(3, {"waited": True})]
     listening = client.begin("GET", **LISTEN)

@@ -1,8 +1,11 @@
 import asyncio
 from types import SimpleNamespace
 
-from checkrein.doors.gateway.event_stream import event
+import pytest
+
+from checkrein.doors.gateway.event_stream import EventStream, event
 from checkrein.doors.gateway.http_exchange import Exchange
+from checkrein.doors.gateway.http_trail import Trails
 from checkrein.doors.gateway.messages import notification, request, response
 
 
@@ -65,7 +68,8 @@ def test_who_left_alone_is_cancelled():
 def test_in_a_session_it_goes_on_and_questions_find_another_way():
     async def test(wire, exchange):
         delivered = []
-        exchange.session = SimpleNamespace(deliver=delivered.append)
+        older = SimpleNamespace(version="2025-06-18")
+        exchange.session = SimpleNamespace(deliver=delivered.append, stream=None, client=older)
         exchange.cancels, exchange.read = False, True
         exchange.send(notification("before"))
         exchange.lose()
@@ -75,6 +79,35 @@ def test_in_a_session_it_goes_on_and_questions_find_another_way():
         assert delivered == [request(1, "elicitation/create")]
         await exchange.finish(response(1, {}))
         assert b"after" not in wire.body
+
+    in_loop(test)
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_newer_client_finds_everything_when_it_comes_back(listens):
+    async def test(wire, exchange):
+        delivered, trails = [], Trails()
+        exchange.session = SimpleNamespace(
+            deliver=delivered.append,
+            stream=object() if listens else None,
+            client=SimpleNamespace(version="2025-11-25"),
+            trails=trails,
+        )
+        exchange.cancels, exchange.read = False, True
+        exchange.send(notification("before"))
+        await asyncio.sleep(0)
+        assert b"id: 1-0\n" in wire.body
+        exchange.lose()
+        exchange.send(request(1, "elicitation/create"))
+        await exchange.finish(response(1, {}))
+        other = Wire()
+        stream = EventStream(other.send)
+        trails.find(b"1-1")[0].follow(stream, 1)
+        await stream.run()
+        asked = b"elicitation/create" in other.body
+        assert (asked, delivered) == (not listens, [request(1, "elicitation/create")] if listens else [])
+        assert event(response(1, {})) in other.body
+        assert b"before" not in other.body
 
     in_loop(test)
 

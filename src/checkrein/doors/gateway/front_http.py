@@ -28,7 +28,7 @@ from checkrein.doors.gateway.http_answers import (
     too_large,
 )
 from checkrein.doors.gateway.http_exchange import Exchange
-from checkrein.doors.gateway.http_headers import SESSION, VERSION, Found
+from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found
 from checkrein.doors.gateway.http_line import Lines, line_maker
 from checkrein.doors.gateway.http_sessions import HttpLimits, Session, Sessions
 from checkrein.doors.gateway.messages import (
@@ -294,15 +294,19 @@ class HttpFront:
         return session
 
     async def _listen(self, found: Found, exchange: Exchange, holder: Holder) -> None:
-        """Carry what belongs to no request until the client, or the session, is gone."""
+        """Carry what belongs to no request, or the rest of a response that was lost on its way."""
         if not http_headers.accepts(found)[1]:
             raise no(406, "Accept has to name text/event-stream.")
         session = self._session(found, holder)
-        if session.stream is not None and not session.stream.lost:
+        picked_up = session.trails.find(found.get(LAST_EVENT, b""))
+        if picked_up[0].followed if picked_up else session.stream is not None and not session.stream.lost:
             raise no(409, "This session listens already.")
         stream = EventStream(exchange.asgi_send, ((SESSION, session.id),), exchange.began)
         exchange.read, exchange.cancels, exchange.stream = True, False, stream
-        session.listen(stream)
+        if picked_up:
+            picked_up[0].follow(stream, picked_up[1])
+        else:
+            session.listen(stream)
         try:
             await stream.run()
         finally:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from checkrein.doors.gateway.event_stream import EventStream, Send, event
 from checkrein.doors.gateway.http_sessions import Session
+from checkrein.doors.gateway.http_trail import SINCE, Trail
 from checkrein.doors.gateway.messages import Message, is_request
 from checkrein.doors.gateway.tokens import Holder
 
@@ -18,7 +19,7 @@ class Exchange:
     """Made by the front for each request; the hub sends through it while it handles the request."""
 
     __slots__ = (
-        *("_abort", "_task", "_writer", "asgi_send", "began", "cancels", "headers", "holder"),
+        *("_abort", "_task", "_trail", "_writer", "asgi_send", "began", "cancels", "headers", "holder"),
         *("read", "session", "stream", "why"),
     )
 
@@ -28,6 +29,7 @@ class Exchange:
         self._writer: asyncio.Task[None] | None = None
         self.holder: Holder | None = None
         self.session: Session | None = None
+        self._trail: Trail | None = None
         self.stream: EventStream | None = None
         self.headers: tuple[tuple[bytes, bytes], ...] = ()
         # Why nothing is sent any more: lost (the client left), late (its body never came), revoked,
@@ -38,25 +40,44 @@ class Exchange:
 
     def send(self, message: Message) -> None:
         """A message that goes before the answer."""
-        if self.why:
-            # In a session the client may still be there, and listen on another stream.
-            if self.session is not None and self.why == "lost" and is_request(message):
-                self.session.deliver(message)
-        elif not self.open_stream().put(event(message)):
+        if self.why == "lost":
+            self._send_elsewhere(message)
+        elif not self.why:
+            self.open_stream()
+            self._put(event(message))
+
+    def _send_elsewhere(self, message: Message) -> None:
+        """In a session the client may still be there: it listens on another stream, or will come back."""
+        session = self.session
+        if session is None:
+            return
+        if is_request(message) and (self._trail is None or session.stream is not None):
+            session.deliver(message)
+        elif self._trail is not None:
+            self._trail.send(event(message))
+
+    def _put(self, data: bytes) -> None:
+        written = self._trail.send(data) if self._trail is not None else self.open_stream().put(data)
+        if not written:
             self._abort()
 
     def open_stream(self) -> EventStream:
         if self.stream is None:
             loop = asyncio.get_running_loop()
             self.stream = EventStream(self.asgi_send, self.headers, self.began)
+            if self.session is not None and self.session.client.version >= SINCE:
+                self._trail = self.session.trails.open()
+                self.stream.put(self._trail.primer)
+                self._trail.stream = self.stream
             self._writer = loop.create_task(self.stream.run())
         return self.stream
 
     async def finish(self, message: Message) -> None:
-        """The answer, after everything that went before it."""
+        """The answer, after everything that went before it; kept for a client that comes back."""
         stream = self.open_stream()
-        if not stream.put(event(message)):
-            self._abort()
+        self._put(event(message))
+        if self._trail is not None:
+            self._trail.finish()
         stream.end()
         if self._writer is not None:
             await self._writer

@@ -10,7 +10,7 @@ Found = dict[bytes, bytes]
 Refusal = tuple[int, str]
 
 VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
-SESSION, PARAM = b"mcp-session-id", b"mcp-param-"
+SESSION, LAST_EVENT, PARAM = b"mcp-session-id", b"last-event-id", b"mcp-param-"
 MOST_HEADERS = 128
 # May come in several lines, which then count as one list.
 _LISTS = frozenset({b"accept", b"accept-encoding", b"accept-language", b"cache-control", b"cookie", b"via"})

@@ -9,6 +9,7 @@ import msgspec
 
 from checkrein.doors.gateway.clients import Client
 from checkrein.doors.gateway.event_stream import EventStream, event
+from checkrein.doors.gateway.http_trail import Trails
 from checkrein.doors.gateway.messages import Message
 from checkrein.doors.gateway.tokens import Holder
 
@@ -42,6 +43,7 @@ class Session:
         self.stream: EventStream | None = None
         self._kept: deque[bytes] = deque()
         self._size = 0
+        self.trails = Trails()
         self.client = meet(self.deliver)
         self.id = self.client.id.encode()
 

@@ -236,9 +236,9 @@ def test_denies_and_high_risk_allows_are_durable(pipeline, monkeypatch):
     seen = []
     real = pipeline.store.write
 
-    def write(work, *, durable=False):
+    def write(work, *, durable=False, alone=False):
         seen.append(durable)
-        return real(work, durable=durable)
+        return real(work, durable=durable, alone=alone)
 
     monkeypatch.setattr(pipeline.store, "write", write)
     pipeline.note(

@@ -38,6 +38,7 @@ from checkrein.ledger.terms import terms_of
 from checkrein.memory import Memory
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
+from checkrein.repeats import Repeats
 from checkrein.sessions import Sessions
 from checkrein.store import Store, Transaction, records
 from checkrein.store.phases import phase_for
@@ -55,6 +56,8 @@ class Decided(msgspec.Struct, frozen=True):
 
     entry: str
     verdict: Verdict
+    # Whether the question waits for an answer.
+    asked: bool = False
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -76,6 +79,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 Hold = str | Callable[[Judged], str]
+Asks = bool | Callable[[], bool]
 
 
 class Considered(msgspec.Struct, frozen=True):
@@ -110,7 +114,7 @@ class Pipeline:
     ) -> None:
         self.store, self.clock = store, clock
         self.policies, self.sessions = Policies(store, overrides), Sessions(store)
-        self.broker, self.memory = Broker(store), Memory()
+        self.broker, self.memory, self.repeats = Broker(store), Memory(), Repeats()
         self.books = earning.Books(store)
         self._phases: tuple[int | None, dict[tuple[str, str], str | None]] = (None, {})
         self.ledger = Ledger(store, Signer(state), clock)
@@ -132,7 +136,7 @@ class Pipeline:
         phase: str | None = "building",
         released: bool = False,
         hold: Hold = "",
-        asking: bool = False,
+        asking: Asks = False,
     ) -> Decided:
         """Judge a call and record the verdict. Never raises: whatever goes wrong is a refusal.
 
@@ -149,7 +153,7 @@ class Pipeline:
         phase: str | None = "building",
         released: bool = False,
         hold: Hold = "",
-        asking: bool = False,
+        asking: Asks = False,
     ) -> Considered | Decided:
         """The first half of `decide`: the verdict, which nobody may hear before `settle` recorded it."""
         again = partial(self.decide, call, phase=phase, released=released, hold=hold, asking=asking)
@@ -160,18 +164,20 @@ class Pipeline:
             if why:
                 # INVARIANT: a call that is held uses up no yes a person gave before.
                 judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, why), consent=None)
-            if asking and judged.verdict.word == "ask":
+            # Whether anybody can be asked is found out only where somebody must be.
+            asks = judged.verdict.word == "ask" and (asking if isinstance(asking, bool) else asking())
+            if asks:
                 judged = self._worth_asking(call, judged)
         except Exception as error:  # noqa: BLE001 - INVARIANT: what cannot be judged is refused
             return Decided(entry, _unrecorded(UNKNOWN_RISK, error))
-        return Considered(entry, call, judged, asking, again)
+        return Considered(entry, call, judged, asks and judged.verdict.word == "ask", again)
 
     def settle(self, considered: Considered) -> Decided:
         """The second half of `decide`: record the verdict, then let it leave."""
         entry, judged = considered.entry, considered.judged
         try:
             self._settle(entry, considered.call, judged, considered.asking)
-            return Decided(entry, judged.verdict)
+            return Decided(entry, judged.verdict, considered.asking)
         except UsedUp:
             return considered.again()
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
@@ -192,9 +198,9 @@ class Pipeline:
         risk = self.memory.risk(call, force.tables, force.own_folders(call.project))
         book = self.books.of(call.project, force.settings, risk.domains)
         now = self.clock()
-        scores = book.scores(earning.model_for(force.settings), now)
 
         def verdict(released: bool, approved: bool) -> Verdict:
+            scores = book.scores(earning.model_for(force.settings), now)
             return decide(
                 call,
                 risk,
@@ -206,7 +212,13 @@ class Pipeline:
                 approved=approved,
             )
 
-        found, consent = verdict(released, approved), None
+        usual = not released and not approved
+        found = self.repeats.get(risk, force, book, now) if usual else None
+        if found is None:
+            found = verdict(released, approved)
+            if usual:
+                self.repeats.keep(call, risk, force, book, now, found)
+        consent = None
         if found.word == "ask" and (consent := self.asking.grant(call, risk)):
             found = consented(verdict(released, True), consent)
         elif found.stage == "floor" and risk is not UNKNOWN_RISK and (consent := self.asking.release(call)):
@@ -390,8 +402,17 @@ class Pipeline:
 
     def _settle(self, entry: str, call: ToolCall, judged: Judged, asking: bool) -> None:
         verdict = judged.verdict
+        # A plain allow is one record and nothing else.
+        alone = (
+            verdict.word == "allow"
+            and judged.consent is None
+            and not judged.book.bad
+            and verdict.rule not in judged.force.counted
+        )
         # INVARIANT: a verdict leaves only after its record is committed.
-        self.store.write(lambda tx: self._record(tx, entry, call, judged, asking), durable=_durable(verdict))
+        self.store.write(
+            lambda tx: self._record(tx, entry, call, judged, asking), durable=_durable(verdict), alone=alone
+        )
         self.sessions.note(call.session, verdict)
         if verdict.word == "ask" and asking:
             self.broker.keep(entry, call)

@@ -70,7 +70,7 @@ def show_command(spec: ServerSpec) -> None:
 def show_state(status: Facts) -> None:
     """What became of a start or a stop."""
     state = str(status.get("state", "unknown"))
-    say(f"{plain(str(status['name']))}: {click.style(state, fg=STATES.get(state))}")
+    say(f"{plain(str(status['name']))}: {click.style(plain(state), fg=STATES.get(state))}")
     for key in ("error", "remedy"):
         if status.get(key):
             say(f"  {plain(str(status[key]))}")
@@ -101,7 +101,7 @@ def show_tools(tools: Sequence[Facts]) -> None:
 
 def _show_tool(each: Facts) -> None:
     definition = _definition(each)
-    state = str(each.get("state", ""))
+    state = plain(str(each.get("state", "")))
     aside = "" if state in ("", "accepted") else f"  ({state})"
     say(f"  {click.style(plain(str(each.get('tool', ''))), bold=True)}{aside}")
     text = one_line(definition.get("description"), 160)
@@ -154,7 +154,7 @@ def show_definitions(found: Iterable[Facts], risks: Mapping[str, str], *, whole:
         risk = risks.get(f"{each.get('server')}/{name}") if each.get("kind") == "tool" else ""
         facts = ", ".join(filter(None, (str(each.get("state", "")), f"risk {risk}" if risk else "")))
         title = f"{each.get('server')}  {kind}{name}"
-        say(f"{click.style(plain(title), bold=True)}  {dim(facts)}")
+        say(f"{click.style(plain(title), bold=True)}  {dim(plain(facts))}")
         show_flags(each.get("flags") or (), "  ")
         if each.get("hidden"):
             say(f"  hidden: {plain(str(each['hidden']))}")
@@ -167,7 +167,7 @@ def show_briefly(found: Sequence[Facts], risks: Mapping[str, str]) -> None:
     for each in found:
         name = str(each.get("name") or each.get("kind"))
         risk = risks.get(f"{each.get('server')}/{name}", "") if each.get("kind") == "tool" else ""
-        say(f"  {plain(name):<32} {risk:<9} {dim(str(each.get('kind')))}")
+        say(f"  {plain(name):<32} {risk:<9} {dim(plain(str(each.get('kind'))))}")
         show_flags(each.get("flags") or (), "      ")
 
 

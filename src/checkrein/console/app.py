@@ -21,7 +21,7 @@ from checkrein.console import entrance
 from checkrein.console.desk import Desk
 from checkrein.console.guard import Guard, TooLarge
 from checkrein.console.rendering import FOLDER, page
-from checkrein.console.views import calls, health, inbox, policy, sessions, trust
+from checkrein.console.views import arrivals, calls, clients, health, inbox, policy, servers, sessions, trust
 from checkrein.console.visits import Handler, endpoint
 
 PAGES: dict[str, Handler] = {
@@ -38,6 +38,14 @@ PAGES: dict[str, Handler] = {
     "/policy": policy.show,
     "/policy/rule/{id}": policy.rule_form,
     "/sessions": sessions.show,
+    "/servers": servers.show,
+    "/servers/rows": servers.rows,
+    "/servers/import": arrivals.import_form,
+    "/servers/secrets": arrivals.secrets,
+    "/servers/clients": clients.show,
+    "/servers/of/{name}": servers.one,
+    "/servers/of/{name}/state": servers.state,
+    "/servers/of/{name}/logs": servers.logs,
     "/health": health.show,
 }
 ACTIONS: dict[str, Handler] = {
@@ -55,6 +63,16 @@ ACTIONS: dict[str, Handler] = {
     "/policy/accept": policy.accept,
     "/policy/withdraw": policy.withdraw,
     "/policy/grant/{id}/revoke": policy.revoke_grant,
+    "/servers/add": arrivals.add,
+    "/servers/import/chosen": arrivals.import_,
+    "/servers/secrets/keep": arrivals.keep_secret,
+    "/servers/secrets/forget": arrivals.forget_secret,
+    "/servers/clients/add": clients.add,
+    "/servers/clients/{id}/revoke": clients.revoke,
+    "/servers/of/{name}/decide": servers.decide,
+    "/servers/of/{name}/test": servers.test,
+    "/servers/of/{name}/remove": servers.remove,
+    "/servers/of/{name}/do/{what}": servers.switch,
     "/health/verify": health.verify,
     "/health/passphrase": health.passphrase,
     "/sign-out": entrance.sign_out,

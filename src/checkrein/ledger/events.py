@@ -12,8 +12,6 @@ from checkrein.ledger.redact import Redactor
 
 def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> dict[str, Any]:
     """A verdict with everything that explains it."""
-    risk = verdict.risk
-    trust = verdict.trust
     return {
         "door": call.door,
         "agent": call.agent,
@@ -27,6 +25,30 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "name": call.name,
         "input": cut(redactor.value(call.arguments), most),
         "argument_hash": call.argument_hash,
+        **_explained(verdict, redactor),
+    }
+
+
+# What is said about a verdict, for those that are given again and again.
+_said: dict[int, tuple[Verdict, Redactor, dict[str, Any]]] = {}
+_MOST_SAID = 1024
+
+
+def _explained(verdict: Verdict, redactor: Redactor) -> dict[str, Any]:
+    known = _said.get(id(verdict))
+    # An id may be a later verdict's; only the very same one counts.
+    if known is not None and known[0] is verdict and known[1] is redactor:
+        return known[2]
+    if len(_said) >= _MOST_SAID:
+        _said.clear()
+    told = _about(verdict, redactor)
+    _said[id(verdict)] = verdict, redactor, told
+    return told
+
+
+def _about(verdict: Verdict, redactor: Redactor) -> dict[str, Any]:
+    risk, trust = verdict.risk, verdict.trust
+    return {
         "risk": risk.category.name,
         "complexity": risk.complexity,
         "domains": list(dict.fromkeys(risk.domains)),

@@ -169,6 +169,11 @@ class RuleSet:
     def __len__(self) -> int:
         return len(self.rules)
 
+    def is_plain(self, call: ToolCall) -> bool:
+        """Whether every call of this tool meets the same rule, whatever its arguments and the hour."""
+        found = self._named(call.tool, call) + self._full_names
+        return not any(c.rule.when or c.rule.expires_at is not None or c.rule.uses is not None for c in found)
+
     def match(self, call: ToolCall, now: float, resolve: Resolve | None = None) -> Match | None:
         """The first rule that matches, or None."""
         found = self._named(call.tool, call)

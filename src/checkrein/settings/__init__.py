@@ -172,7 +172,7 @@ class Gateway(msgspec.Struct, frozen=True):
     ] = "deny"
     taint: Annotated[
         Literal["ask", "off"],
-        Key("After untrusted results were read, outward and destructive calls ask; off leaves them to rules."),
+        Key("Once untrusted results were read, outward and destructive calls ask; off: as rules say."),
     ] = "ask"
     http_port: Annotated[
         int,

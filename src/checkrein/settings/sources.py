@@ -66,7 +66,9 @@ def load(project: str = "", *, overrides: Sequence[str] = (), accepted: Accepted
     settings = Settings()
     try:
         settings = _layer(settings, user_file())
-        loaded = _with_project(settings, Path(project) / PROJECT_FILE if project.startswith("/") else None, accepted)
+        # A project that is no folder (`default`) has no file.
+        path = Path(project) / PROJECT_FILE if project.startswith("/") else None
+        loaded = _with_project(settings, path, accepted)
         return msgspec.structs.replace(loaded, settings=with_overrides(loaded.settings, overrides))
     except CheckreinError as error:
         return Loaded(settings, fault=str(error), error=error)

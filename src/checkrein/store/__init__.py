@@ -52,8 +52,8 @@ class Store(Reader, Protocol):
         """
         ...
 
-    def write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
-        """Submit and wait."""
+    def write(self, work: Callable[[Transaction], T], *, durable: bool = False, alone: bool = False) -> T:
+        """Submit and wait. `alone`: the work makes one statement and reads nothing it wrote."""
         ...
 
     def close(self) -> None:

@@ -32,12 +32,17 @@ _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_F
 class _Work(Generic[T]):
     """Something to do in a transaction, and what came of it; `future` is for those who do not wait here."""
 
-    __slots__ = ("do", "durable", "error", "future", "result")
+    __slots__ = ("alone", "do", "durable", "error", "future", "result")
 
     def __init__(
-        self, do: Callable[[Transaction], T], durable: bool, future: Future[T] | None = None
+        self,
+        do: Callable[[Transaction], T],
+        durable: bool,
+        future: Future[T] | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
-        self.do, self.durable, self.future = do, durable, future
+        self.do, self.durable, self.future, self.alone = do, durable, future, alone
         self.result: T | None = None
         self.error: BaseException | None = None
 
@@ -77,6 +82,28 @@ class _Group:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(sql, parameters).fetchall()
+
+
+class _Single(_Group):
+    """A transaction of one statement, made once the work is done with it: cheaper to begin and to commit."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._statement: tuple[str, Sequence[Any]] | None = None
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        if self._statement is not None:
+            raise StoreError("This work makes more than one statement.")
+        self._statement = (sql, parameters)
+        self.touched.add(_table(sql))
+        return 1
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:  # noqa: ARG002
+        raise StoreError("This work makes more than one statement.")
+
+    def commit(self) -> None:
+        if self._statement is not None:
+            self._connection.execute(*self._statement)
 
 
 class _Reading:
@@ -145,13 +172,17 @@ class SqliteStore:
         self._wake.set()
         return future
 
-    def write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
+    def write(self, work: Callable[[Transaction], T], *, durable: bool = False, alone: bool = False) -> T:
         # Nobody else is writing: commit right here and save the way to the writer thread and back.
         if self._turn.acquire(blocking=False):
             try:
                 self._check_open()
-                own = _Work(work, durable)
-                self._commit_all([*self._queued(), own])
+                own = _Work(work, durable, alone=alone)
+                waiting = self._queued()
+                if alone and not waiting:
+                    self._commit_single(own)
+                else:
+                    self._commit_all([*waiting, own])
                 if own.error:
                     raise own.error
                 return cast("T", own.result)
@@ -225,6 +256,32 @@ class SqliteStore:
         while group:
             group = self._commit(group)
 
+    def _commit_single(self, work: _Work[Any]) -> None:
+        """Commit one statement; the work's own mistakes leave nothing behind."""
+        writer = self._writer
+        assert writer is not None  # noqa: S101 - open stores have one
+        transaction = _Single(writer)
+        try:
+            self._synchronise(writer, work.durable)
+            result = work.do(transaction)
+            transaction.commit()
+        except sqlite3.Error as error:
+            work.fail(_explanation(self.path, error))
+            return
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
+            work.fail(error)
+            return
+        self._committed(transaction)
+        work.succeed(result)
+
+    def _committed(self, transaction: _Group) -> None:
+        for table in transaction.touched:
+            self._writes[table] = self._writes.get(table, 0) + 1
+        for follower in transaction.followers:
+            # INVARIANT: what follows a commit never takes it back, nor the writer with it.
+            with contextlib.suppress(Exception):
+                follower()
+
     def _commit(self, group: list[_Work[Any]]) -> list[_Work[Any]]:
         """Commit the group and tell everyone; if one work fails alone, the others come back to rerun."""
         writer = self._writer
@@ -245,8 +302,6 @@ class SqliteStore:
                         work.fail(error)
                         return [other for other in group if other is not work]
                 writer.execute("COMMIT")
-                for table in transaction.touched:
-                    self._writes[table] = self._writes.get(table, 0) + 1
         except StoreError as error:
             with contextlib.suppress(sqlite3.Error):
                 if writer.in_transaction:
@@ -254,10 +309,7 @@ class SqliteStore:
             for work in group:
                 work.fail(error)
             return []
-        for follower in transaction.followers:
-            # INVARIANT: what follows a commit never takes it back, nor the writer with it.
-            with contextlib.suppress(Exception):
-                follower()
+        self._committed(transaction)
         for work, result in zip(group, results, strict=True):
             work.succeed(result)
         return []
@@ -285,16 +337,20 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", None) in _FULL:
-            raise StoreFullError(
-                f"The disk that holds {path} is full; nothing was written.",
-                remedy="Free some space; calls are refused until then.",
-            ) from error
-        raise StoreError(f"{path}: {error}.", remedy="`checkrein audit verify` checks the store.") from error
+        raise _explanation(path, error) from error
     except OSError as error:
         raise StoreError(
             f"{path}: {error.strerror}.", remedy="Check the folder's owner and space."
         ) from error
+
+
+def _explanation(path: Path, error: sqlite3.Error) -> StoreError:
+    if getattr(error, "sqlite_errorcode", None) in _FULL:
+        return StoreFullError(
+            f"The disk that holds {path} is full; nothing was written.",
+            remedy="Free some space; calls are refused until then.",
+        )
+    return StoreError(f"{path}: {error}.", remedy="`checkrein audit verify` checks the store.")
 
 
 def check_schema(connection: sqlite3.Connection, path: Path, *, writable: bool) -> None:

@@ -7,6 +7,7 @@ itself: verdicts are the pipeline's, answers are people's.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from checkrein.call import Category, ToolCall, Verdict, digest
 from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
-from checkrein.doors.gateway.clients import Client, Flight
+from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
 from checkrein.doors.gateway.messages import (
     INVALID_PARAMS,
     STATELESS,
@@ -80,6 +81,7 @@ class Calls:
         self._relay, self._seal, self._user, self._say = relay, seal, user, say
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
+        self._limit = (0.0, 0.0)
 
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Any:
         """The tool's result, or why there is none, in words the model can read."""
@@ -102,14 +104,13 @@ class Calls:
         waiting = self._asking.left_open(made.call)
         if waiting is not None and (verdict := self._pipeline.judge(made.call).verdict).word == "ask":
             return await self._after(made, waiting, verdict)
-        asking = self._asking.possible(made.client, made.call.project) or self._falls_back(made.call)
-        decided = await self._decide(made, asking)
+        decided = await self._decide(made)
         verdict = decided.verdict
         if verdict.word == "allow":
             return await self._run(made, decided.entry, made.call.arguments)
         if verdict.word == "deny":
             return _error(wording.refusal(made.call, verdict, decided.entry))
-        if not asking:
+        if not decided.asked:
             return _error(wording.unreachable(made.call, verdict, decided.entry))
         if not self._asking.possible(made.client, made.call.project):
             return await self._fallen_back(made, decided)
@@ -129,9 +130,13 @@ class Calls:
         settled = self._asking.settled(decided.entry, decided.verdict)
         return await self._answered(made, settled or Settled(decided.entry, decided.verdict))
 
-    async def _decide(self, made: Call, asking: bool) -> Decided:
+    async def _decide(self, made: Call) -> Decided:
         considered = self._pipeline.consider(
-            made.call, hold=lambda judged: self._hold(made, judged), asking=asking
+            made.call,
+            hold=lambda judged: self._hold(made, judged),
+            asking=lambda: (
+                self._asking.possible(made.client, made.call.project) or self._falls_back(made.call)
+            ),
         )
         return await self._recorded(considered)
 
@@ -252,7 +257,7 @@ class Calls:
         # INVARIANT: what is executed is what was judged, and nothing a client put beside it.
         kept = onward(made.params, upstream)
         spec = self._servers.spec(made.offered.server)
-        seconds = spec.timeout or self._settings(made.call.project).call_seconds
+        seconds = spec.timeout or self._call_seconds()
         params = {**kept, "name": made.offered.tool, "arguments": arguments}
         return Errand(
             made.client, made.flight, upstream, "tools/call", params, seconds, made.digest, entry=entry
@@ -360,6 +365,13 @@ class Calls:
         return (
             f"This session has read what the server `{source}` returned, and this call can send or destroy."
         )
+
+    def _call_seconds(self) -> float:
+        """The user's limit, looked up again every second: it is no verdict."""
+        now = time.monotonic()
+        if now >= self._limit[0]:
+            self._limit = now + 1.0, self._settings(DEFAULT_PROJECT).call_seconds
+        return self._limit[1]
 
     def _settings(self, project: str) -> Any:
         return self._pipeline.policies.of(project, "gateway").settings.gateway

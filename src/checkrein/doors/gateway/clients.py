@@ -31,6 +31,8 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 # Requests of one client that may be under way at once; more are refused.
 MOST_FLIGHTS = 1_024
 Send = Callable[[Message], None]
+# Where calls belong whose client names no root.
+DEFAULT_PROJECT = "default"
 
 
 class Exchange(Protocol):
@@ -63,7 +65,8 @@ class Flight:
     def waiting(self) -> Iterator[None]:
         """While a person or the client is asked, the request's own time stands still."""
         loop, limit = asyncio.get_running_loop(), self.limit
-        if self._pauses == 0 and limit is not None and (when := limit.when()) is not None:
+        when = None if limit is None or limit.expired() else limit.when()
+        if self._pauses == 0 and limit is not None and when is not None:
             self._left = when - loop.time()
             limit.reschedule(None)
         self._pauses += 1
@@ -71,8 +74,13 @@ class Flight:
             yield
         finally:
             self._pauses -= 1
-            if self._pauses == 0 and limit is not None and limit.when() is None and not limit.expired():
+            # The request may have ended while somebody was still being asked.
+            if self._pauses == 0 and limit is not None and limit is self.limit and limit.when() is None:
                 limit.reschedule(loop.time() + self._left)
+
+    def wants_level(self, client: Client, level: Any) -> bool:
+        """Whether a log line of this level is wanted: in the stateless era only where a request says so."""
+        return client.wants_level(level) and (client.era == HANDSHAKE or bool(client.level))
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -135,7 +143,7 @@ class Client:
             found.set_result(message)
 
     def wants_level(self, level: Any) -> bool:
-        if level not in LEVELS or not self.level:
+        if not isinstance(level, str) or level not in LEVELS or not self.level:
             return True
         return LEVELS.index(level) >= LEVELS.index(self.level)
 
@@ -162,8 +170,4 @@ def read_envelope(client: Client, params: Message, versions: tuple[str, ...]) ->
     client.version, client.capabilities = version, capabilities
     client.info = info if isinstance(info, dict) else {}
     level = meta.get(LEVEL_KEY)
-    client.level = level if isinstance(level, str) else ""
-
-
-def is_handshake(client: Client) -> bool:
-    return client.era == HANDSHAKE
+    client.level = level if isinstance(level, str) and level in LEVELS else ""

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from checkrein.doors.gateway.keeper import Audience, Keeper, Limits, Unreachable, Wants
 from checkrein.doors.gateway.upstream import Upstream
@@ -17,6 +18,8 @@ from checkrein.settings.servers import ServerSpec, read_servers, stamp
 from checkrein.store.facts import Facts
 
 Changed = Callable[[str], None]
+# Stands for every client that used a connection and left.
+_SOMEBODY = "somebody"
 
 
 class Fleet:
@@ -32,6 +35,8 @@ class Fleet:
         self._stamp: tuple[int, ...] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._first: dict[str, asyncio.Task[Any]] = {}
+        # Shared connections by the clients that used them.
+        self._shared_by: dict[str, WeakSet[Upstream]] = {}
         self.fault = ""
 
     @property
@@ -54,8 +59,19 @@ class Fleet:
         if keeper is None:
             raise Unreachable(f"There is no server {server!r}.", remedy="See `checkrein servers`.")
         upstream = keeper.at_hand(client) or await keeper.reach(client)
-        upstream.users.add(client.id)
+        if client.id not in upstream.users:
+            upstream.users.add(client.id)
+            if not upstream.private_to:
+                self._shared_by.setdefault(client.id, WeakSet()).add(upstream)
         return upstream
+
+    def used_by(self, client: Wants) -> list[Upstream]:
+        """The ready connections this client's requests go through, and the shared ones it has not used."""
+        found: list[Upstream] = []
+        for name in self.names:
+            upstream = self._keepers[name].at_hand(client) or self._keepers[name].current()
+            found += [upstream] if upstream is not None else []
+        return found
 
     def ready(self) -> list[Upstream]:
         """One ready connection of each server, in the order of their names."""
@@ -114,6 +130,11 @@ class Fleet:
             self._do(keeper.retire())
 
     def let_go(self, client_id: str) -> None:
+        """A client left. That somebody else used a connection before is still known."""
+        for upstream in self._shared_by.pop(client_id, ()):
+            upstream.users.discard(client_id)
+            # INVARIANT: who is alone with a server now was not alone with it before.
+            upstream.users.add(_SOMEBODY)
         for keeper in self._keepers.values():
             keeper.let_go(client_id)
 

@@ -19,6 +19,7 @@ from checkrein.call import digest
 from checkrein.doors.gateway.calls import Calls
 from checkrein.doors.gateway.catalogue import Catalogue
 from checkrein.doors.gateway.clients import (
+    DEFAULT_PROJECT,
     LEVELS,
     MOST_FLIGHTS,
     Client,
@@ -60,7 +61,6 @@ from checkrein.pipeline import Pipeline
 from checkrein.settings.project import project_of
 from checkrein.store.facts import Facts
 
-DEFAULT_PROJECT = "default"
 # Requests of one stateless client with no longer pause than this belong to one session.
 SESSION_PAUSE = 3_600.0
 _ROOTS_SECONDS, _SETTLE_SECONDS = 2.0, 15.0

@@ -34,6 +34,7 @@ def approval(call: ToolCall, verdict: Verdict, entry: str, client: str) -> Messa
     lines = [
         f"{OURS}: may {who} run `{call.tool}` of server `{call.server}`?",
         f"Arguments: {arguments}",
+        *_unseen(call, arguments, entry),
         *wording.question(call, verdict, entry).splitlines(),
     ]
     choices = [_ONCE, _SESSION_CALL]
@@ -56,6 +57,13 @@ def approval(call: ToolCall, verdict: Verdict, entry: str, client: str) -> Messa
             },
         },
     }
+
+
+def _unseen(call: ToolCall, shown: str, entry: str) -> list[str]:
+    """Says so where a person would approve what they cannot see."""
+    if not shown.endswith("…"):
+        return []
+    return [f"(They are longer than this: {len(canonical(call.arguments)):,} bytes. `checkrein audit show {entry}`.)"]
 
 
 def answer(result: Any) -> Answer:
@@ -85,6 +93,11 @@ def foreign(server: str, method: str, params: Message) -> Message:
     if method != "elicitation/create":
         return params
     said = params.get("message")
-    text = said if isinstance(said, str) else ""
-    # INVARIANT: what a server asks never begins like our own question.
-    return {**params, "message": f"The server `{server}` asks (not Checkrein): {text}"}
+    lines = said.splitlines() if isinstance(said, str) else []
+    # INVARIANT: no line of what a server asks begins like our own question, and nothing in it is hidden.
+    text = "\n".join(f"> {_visible(line)}" for line in lines)
+    return {**params, "message": f"The server `{server}` asks (not Checkrein):\n{text}"}
+
+
+def _visible(line: str) -> str:
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line)

@@ -15,6 +15,7 @@ import msgspec
 
 from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.clients import Client, Exchange, Flight
+from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     CONNECTION_KEYS,
@@ -33,7 +34,7 @@ from checkrein.doors.gateway.messages import (
     meta_of,
     notification,
 )
-from checkrein.doors.gateway.sealing import Seal, State
+from checkrein.doors.gateway.sealing import LONGEST, Seal, State
 from checkrein.doors.gateway.upstream import Upstream
 
 CAPABILITY_OF = {
@@ -42,10 +43,12 @@ CAPABILITY_OF = {
     "roots/list": "roots",
 }
 INPUT_REQUIRED = "input_required"
+# A server's own state, which has to fit into ours.
+_LONGEST_CARRIED = LONGEST // 2
 # How often a server may come back with one more question about the same request.
 MOST_ROUNDS = 10
-# Requests of stateless clients that wait for their client to come back.
-MOST_PARKED, PARKED_SECONDS = 256, 600.0
+# Requests of stateless clients to handshake servers: of all, of one; how long one waits for its client.
+MOST_PARKED, MOST_OF_ONE, PARKED_SECONDS = 1_024, 256, 600.0
 
 
 class Errand(msgspec.Struct):
@@ -73,6 +76,8 @@ class Run:
         self.wanted: dict[str, tuple[Message, asyncio.Future[Any]]] = {}
         self.news = asyncio.Event()
         self.limit: asyncio.Timeout | None = None
+        # Whether the client was sent away to answer something, and when nobody waits for it any more.
+        self.away = False
         self.giving_up: asyncio.TimerHandle | None = None
 
     async def want(self, method: str, params: Message) -> Any:
@@ -81,7 +86,10 @@ class Run:
         key = f"input-{secrets.token_hex(6)}"
         self.wanted[key] = ({"method": method, "params": params}, answer)
         self.news.set()
-        return await answer
+        try:
+            return await answer
+        finally:
+            self.wanted.pop(key, None)
 
 
 class Relay:
@@ -109,7 +117,7 @@ class Relay:
     async def _converse(self, errand: Errand) -> Any:
         """A handshake client answers what a stateless server wants to know before it goes on."""
         params, rounds = errand.params, 0
-        while _wants_input(result := await self._send(errand, params)):
+        while wants_input(errand.upstream, result := await self._send(errand, params)):
             rounds += 1
             if rounds > MOST_ROUNDS:
                 raise RpcError(
@@ -144,33 +152,34 @@ class Relay:
             flight.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
 
         flight.upstream = errand.upstream
-        async with asyncio.timeout(errand.seconds) as limit:
-            flight.limit = limit
-            return await errand.upstream.request(
-                errand.method,
-                forwarded(params),
-                seconds=None,
-                progress=progress if token is not None else None,
-                stateless=envelope(client) if errand.upstream.era == STATELESS else None,
-            )
+        async with asyncio.timeout(errand.seconds) as flight.limit:
+            try:
+                return await errand.upstream.request(
+                    errand.method,
+                    forwarded(params),
+                    seconds=None,
+                    progress=progress if token is not None else None,
+                    stateless=envelope(client) if errand.upstream.era == STATELESS else None,
+                )
+            finally:
+                flight.limit = None
 
     def _handed_over(self, errand: Errand, result: Any) -> Any:
         """A stateless server's question, for a stateless client: its state travels inside ours."""
-        if not _wants_input(result):
+        if not wants_input(errand.upstream, result):
             return result
         for each in _input_requests(result).values():
-            _check_capability(errand.client, each["method"], each.get("params") or {})
+            check_capability(errand.client, each["method"], each.get("params") or {})
         requests = {
             key: {**each, "params": prompts.foreign(errand.upstream.name, each["method"], each["params"])}
             if isinstance(each.get("params"), dict)
             else each
             for key, each in _input_requests(result).items()
         }
-        carried = result.get("requestState")
-        made = {
-            **result,
-            "requestState": self.state(errand, "server", carried if carried is not None else ""),
-        }
+        carried = result.get("requestState", "")
+        if not isinstance(carried, str) or len(carried) > _LONGEST_CARRIED:
+            raise RpcError(INTERNAL_ERROR, "The server asked for input with a state nobody can carry.")
+        made = {**result, "requestState": self.state(errand, "server", carried)}
         return {**made, "inputRequests": requests} if requests else made
 
     def state(self, errand: Errand, kind: str, carried: str) -> str:
@@ -186,13 +195,15 @@ class Relay:
     # -- a request that outlives its client's ----------------------------------------------------------
 
     async def _park(self, errand: Errand, wrap: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Any:
-        if len(self.runs) >= MOST_PARKED:
-            raise RpcError(INTERNAL_ERROR, "Too many requests wait for their clients; try again later.")
+        owner = errand.client.owner
+        theirs = sum(each.errand.client.owner == owner for each in self.runs.values())
+        if len(self.runs) >= MOST_PARKED or theirs >= MOST_OF_ONE:
+            return await wrap(_turned_away())
         run = Run(errand)
         self.runs[run.id] = run
         run.task = asyncio.create_task(wrap(self._worked_off(run)))
-        run.task.add_done_callback(lambda _task: self._over(run))
-        return await self._heard_of(run, errand)
+        run.task.add_done_callback(lambda task: self._over(run, task))
+        return await self._heard_of(run, errand.client, errand.flight)
 
     async def _worked_off(self, run: Run) -> Any:
         errand = run.errand
@@ -202,57 +213,90 @@ class Relay:
             run.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
 
         async with asyncio.timeout(errand.seconds) as run.limit:
-            return await errand.upstream.request(
-                errand.method,
-                forwarded(errand.params),
-                seconds=None,
-                progress=progress if token is not None else None,
-            )
+            try:
+                result = await errand.upstream.request(
+                    errand.method,
+                    forwarded(errand.params),
+                    seconds=None,
+                    progress=progress if token is not None else None,
+                )
+            finally:
+                run.limit = None
+        # What kind of result it is, is ours to say: its era knows no kinds.
+        return without_kind(result)
 
-    def _over(self, run: Run) -> None:
-        self.runs.pop(run.id, None)
+    def _over(self, run: Run, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled():
+            # Looked at even if nobody comes back for it.
+            task.exception()
         run.news.set()
+
+    def _forget(self, run: Run) -> None:
+        self.runs.pop(run.id, None)
         if run.giving_up is not None:
             run.giving_up.cancel()
+        if run.task is not None:
+            run.task.cancel()
 
-    async def _heard_of(self, run: Run, errand: Errand) -> Any:
+    def forget(self, owner: str) -> None:
+        """Whoever is responsible for these requests is gone: nobody comes back for them."""
+        for run in [each for each in self.runs.values() if each.errand.client.owner == owner]:
+            self._forget(run)
+
+    async def _heard_of(self, run: Run, client: Client, flight: Flight) -> Any:
         """What the client is told now: the result, or what it must answer first."""
         task = run.task
         assert task is not None  # noqa: S101 - made with its task
+        flight.upstream, run.exchange, run.away = run.errand.upstream, flight.exchange, False
         try:
             await run.news.wait()
         except asyncio.CancelledError:
             # The client closed its request: nobody will come back for this one.
-            task.cancel()
+            self._forget(run)
             raise
         run.news.clear()
         if task.done():
+            self._forget(run)
+            if task.cancelled():
+                raise RpcError(INTERNAL_ERROR, "This request was given up.")
             return task.result()
-        loop = asyncio.get_running_loop()
-        run.giving_up = loop.call_later(PARKED_SECONDS, task.cancel)
-        _stop_the_clock(run)
-        run.exchange = _NOBODY
+        run.giving_up = asyncio.get_running_loop().call_later(PARKED_SECONDS, self._forget, run)
+        run.exchange, run.away = _NOBODY, True
+        if run.limit is not None and not run.limit.expired():
+            run.limit.reschedule(None)
         requests = {key: asked for key, (asked, _answer) in run.wanted.items()}
+        errand = msgspec.structs.replace(run.errand, client=client)
         state = self.state(errand, "run", run.id)
         return {"resultType": INPUT_REQUIRED, "inputRequests": requests, "requestState": state}
 
-    async def go_on(self, errand: Errand, state: State, responses: Message) -> Any:
-        """The client came back to a parked request with its answers."""
+    async def go_on(self, client: Client, flight: Flight, state: State, responses: Message) -> Any:
+        """The client came back to a parked request with its answers; its result may be there already."""
         run = self.runs.get(state.carried)
-        if run is None or run.errand.client.owner != errand.client.owner:
-            raise RpcError(INVALID_PARAMS, "This request is not waiting any more; send it again.")
+        if run is None or run.errand.client.owner != client.owner or not run.away:
+            text = "This request is not waiting any more. Whether it took effect is unknown."
+            raise RpcError(INVALID_PARAMS, text)
         if run.giving_up is not None:
             run.giving_up.cancel()
-        run.exchange = errand.flight.exchange
-        answered = [key for key, (_, answer) in run.wanted.items() if key in responses and not answer.done()]
-        for key in answered:
-            run.wanted.pop(key)[1].set_result(responses[key])
-        if not answered:
-            # It came back without an answer, and is asked the same again.
+        for key in [key for key in run.wanted if key in responses]:
+            _, answer = run.wanted.pop(key)
+            if not answer.done():
+                answer.set_result(responses[key])
+        if run.wanted:
+            # What is still not answered is asked again.
             run.news.set()
         if run.limit is not None and not run.limit.expired():
             run.limit.reschedule(asyncio.get_running_loop().time() + run.errand.seconds)
-        return await self._heard_of(run, errand)
+        return await self._heard_of(run, client, flight)
+
+    def drop(self, state: State) -> None:
+        """A parked request that must not go on."""
+        run = self.runs.get(state.carried)
+        if run is not None and run.away:
+            self._forget(run)
+
+
+async def _turned_away() -> Any:
+    raise Unreachable("Too many requests are under way.", remedy="Try again later.")
 
 
 class _Nobody:
@@ -263,11 +307,6 @@ class _Nobody:
 
 
 _NOBODY = _Nobody()
-
-
-def _stop_the_clock(run: Run) -> None:
-    if run.limit is not None and not run.limit.expired():
-        run.limit.reschedule(None)
 
 
 def envelope(client: Client) -> Message:
@@ -304,7 +343,7 @@ def forwarded(params: Message) -> Message:
 
 async def pass_back(client: Client, flight: Flight | None, server: str, method: str, params: Message) -> Any:
     """A server's request to the client it belongs to; the call's own time stands still meanwhile."""
-    _check_capability(client, method, params)
+    check_capability(client, method, params)
     asked = prompts.foreign(server, method, params)
     if flight is None:
         return await client.ask(method, asked)
@@ -312,7 +351,7 @@ async def pass_back(client: Client, flight: Flight | None, server: str, method: 
         return await client.ask(method, asked, flight)
 
 
-def _check_capability(client: Client, method: str, params: Message) -> None:
+def check_capability(client: Client, method: str, params: Message) -> None:
     capability = CAPABILITY_OF.get(method)
     if capability is None:
         raise RpcError(METHOD_NOT_FOUND, f"A client is not asked {method[:80]!r}.")
@@ -324,8 +363,19 @@ def _check_capability(client: Client, method: str, params: Message) -> None:
         )
 
 
-def _wants_input(result: Any) -> bool:
-    return isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
+def wants_input(upstream: Upstream, result: Any) -> bool:
+    """Whether the server wants its client asked first; in the handshake era no result says so."""
+    # INVARIANT: a server's word counts as its question only where its era has such an answer.
+    return (
+        upstream.era == STATELESS and isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
+    )
+
+
+def without_kind(result: Any) -> Any:
+    """A result of or for the handshake era, which knows no kinds of results."""
+    if not isinstance(result, dict) or "resultType" not in result:
+        return result
+    return {key: value for key, value in result.items() if key not in ("resultType", "ttlMs", "cacheScope")}
 
 
 def _input_requests(result: Message) -> dict[str, Message]:

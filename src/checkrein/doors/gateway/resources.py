@@ -6,10 +6,12 @@ is offered as `mcp+SERVER:URI`, so that nothing silently wins.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import contextlib
 import re
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -17,11 +19,16 @@ import msgspec
 
 from checkrein.doors.gateway.clients import Client
 from checkrein.doors.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Message, RpcError
+from checkrein.doors.gateway.pipes import Gone
 from checkrein.doors.gateway.upstream import Upstream
+from checkrein.errors import CheckreinError
 
 PREFIX = "mcp+"
-_MOST_KNOWN = 100_000
+# What one server may lay claim to; beyond it, its resources are offered under its name.
+_MOST_KNOWN = 20_000
 _SECONDS = 30.0
+# Pages with nothing on them that are looked past at once; pages read to find out whose something is.
+_MOST_EMPTY, _MOST_PAGES = 100, 100
 _KEYS = {
     "resources/list": ("resources", "uri"),
     "resources/templates/list": ("resourceTemplates", "uriTemplate"),
@@ -45,31 +52,40 @@ class Resources:
 
     def __init__(self, behind: Behind, envelope: Envelope) -> None:
         self._behind, self._envelope = behind, envelope
-        self._owners: OrderedDict[str, str] = OrderedDict()
-        self._templates: OrderedDict[str, str] = OrderedDict()
+        self._owners: dict[str, str] = {}
+        self._templates: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
 
     async def page(self, client: Client, method: str, params: Message) -> Message:
         """One page of one server; its cursor leads to the next page, then to the next server."""
         servers = [each.name for each in self._with_resources()]
         server, cursor = _read_cursor(params.get("cursor"), servers)
-        while server is not None:
-            upstream = await self._behind.reach(server, client)
-            asked: Message = {} if cursor is None else {"cursor": cursor}
-            envelope = self._envelope(client)
-            result = await upstream.request(method, asked, seconds=_SECONDS, stateless=envelope)
-            found = result if isinstance(result, dict) else {}
-            rows = self._offered(server, method, found)
-            following = found.get("nextCursor")
-            after = _following(servers, server)
-            cursor = following if isinstance(following, str) and following else None
-            more = _cursor(server, cursor) if cursor is not None else _cursor(after, None) if after else ""
-            if rows or not more:
+        for _ in range(_MOST_EMPTY):
+            if server is None:
+                break
+            found = await self._asked(client, server, method, cursor)
+            rows, cursor = self._offered(server, method, found), found.get("nextCursor")
+            if not isinstance(cursor, str) or not cursor:
+                server, cursor = _following(servers, server), None
+            if rows or server is None:
                 page = {**found, _KEYS[method][0]: rows}
                 page.pop("nextCursor", None)
-                return {**page, "nextCursor": more} if more else page
-            if cursor is None:
-                server = after
+                return page if server is None else {**page, "nextCursor": _cursor(server, cursor)}
         return {_KEYS[method][0]: []}
+
+    async def _asked(self, client: Client, server: str, method: str, cursor: str | None) -> Message:
+        """A server's page; one that cannot give it keeps nobody from the others'."""
+        asked: Message = {} if cursor is None else {"cursor": cursor}
+        try:
+            upstream = await self._behind.reach(server, client)
+            result = await upstream.request(
+                method, asked, seconds=_SECONDS, stateless=self._envelope(client)
+            )
+        except (RpcError, CheckreinError, Gone, TimeoutError):
+            if cursor is not None:
+                raise
+            return {}
+        return result if isinstance(result, dict) else {}
 
     def _offered(self, server: str, method: str, found: Message) -> list[Any]:
         name, key = _KEYS[method]
@@ -78,19 +94,25 @@ class Resources:
         rows = []
         for each in raw if isinstance(raw, list) else []:
             uri = each.get(key) if isinstance(each, dict) else None
-            if not isinstance(uri, str):
-                continue
-            # INVARIANT: a URI keeps meaning the server it was first offered by.
-            owner = known.setdefault(uri, server)
-            rows.append(each if owner == server else {**each, key: f"{PREFIX}{server}:{uri}"})
-        while len(known) > _MOST_KNOWN:
-            known.popitem(last=False)
+            if isinstance(uri, str):
+                own = self._belongs(known, uri, server)
+                rows.append(each if own else {**each, key: f"{PREFIX}{server}:{uri}"})
         return rows
+
+    def _belongs(self, known: dict[str, str], uri: str, server: str) -> bool:
+        """Whether the URI means this server as it stands."""
+        # INVARIANT: a URI keeps meaning the server it was first offered by, however many another offers.
+        owner = known.get(uri)
+        if owner is None and self._counts[server] < _MOST_KNOWN and not uri.startswith(PREFIX):
+            known[uri] = owner = server
+            self._counts[server] += 1
+        return owner == server
 
     def withdraw(self, server: str) -> None:
         for known in (self._owners, self._templates):
             for uri in [uri for uri, owner in known.items() if owner == server]:
                 del known[uri]
+        del self._counts[server]
 
     async def whose(self, client: Client, uri: Any) -> tuple[str, str]:
         """The server a URI belongs to, and the URI as that server knows it."""
@@ -117,7 +139,9 @@ class Resources:
 
     def known_as(self, server: str, uri: str) -> str:
         """How clients know a URI of this server's."""
-        return uri if self._owners.get(uri, server) == server else f"{PREFIX}{server}:{uri}"
+        owner = self._known(uri)
+        mine = owner == server or (owner is None and not uri.startswith(PREFIX))
+        return uri if mine else f"{PREFIX}{server}:{uri}"
 
     def _known(self, uri: str) -> str | None:
         owner = self._owners.get(uri)
@@ -127,13 +151,18 @@ class Resources:
         return fits.pop() if len(fits) == 1 else None
 
     async def _learn(self, client: Client) -> None:
-        for method in _KEYS:
-            cursor: Any = None
-            for _ in range(100):
-                page = await self.page(client, method, {} if cursor is None else {"cursor": cursor})
-                cursor = page.get("nextCursor")
-                if not cursor:
-                    break
+        with contextlib.suppress(RpcError, CheckreinError, Gone, TimeoutError):
+            async with asyncio.timeout(_SECONDS):
+                for method in _KEYS:
+                    await self._read_all(client, method)
+
+    async def _read_all(self, client: Client, method: str) -> None:
+        params: Message = {}
+        for _ in range(_MOST_PAGES):
+            page = await self.page(client, method, params)
+            if "nextCursor" not in page:
+                return
+            params = {"cursor": page["nextCursor"]}
 
     def _with_resources(self) -> list[Upstream]:
         return [each for each in self._behind.ready() if isinstance(each.capabilities.get("resources"), dict)]

@@ -84,7 +84,7 @@ class Seal:
         if not isinstance(text, str) or len(text) > LONGEST:
             raise ForeignStateError("it is not one of ours")
         try:
-            raw = base64.urlsafe_b64decode(text.encode("ascii"))
+            raw = base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
             content = self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], b"requestState")
             return msgspec.json.decode(content, type=State)
         except (InvalidTag, ValueError, binascii.Error, msgspec.MsgspecError):

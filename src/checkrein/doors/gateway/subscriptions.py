@@ -29,6 +29,7 @@ class Listening(msgspec.Struct):
     """An open `subscriptions/listen` of a stateless client."""
 
     owner: str
+    client: str
     id: str | int
     exchange: Exchange
     lists: frozenset[str]
@@ -61,7 +62,7 @@ class Subscriptions:
         if not isinstance(uris, list) or len(uris) > MOST_URIS or not all(isinstance(u, str) for u in uris):
             raise RpcError(INVALID_PARAMS, "resourceSubscriptions is a list of URIs.")
         lists = frozenset(name for name, key in _LISTS.items() if asked.get(key) is True)
-        stream = Listening(client.owner, number, exchange, lists, frozenset(uris), asyncio.Event())
+        stream = Listening(client.owner, client.id, number, exchange, lists, frozenset(uris), asyncio.Event())
         honored: Message = {_LISTS[name]: True for name in sorted(lists)}
         if uris:
             honored["resourceSubscriptions"] = uris
@@ -75,17 +76,15 @@ class Subscriptions:
             self._open.remove(stream)
         return {"_meta": {SUBSCRIPTION_KEY: number}}
 
-    def wanted(self, uri: str) -> bool:
-        return any(uri in each.uris for each in self._open)
-
     def list_changed(self, what: str) -> None:
         for each in list(self._open):
             if what in each.lists:
                 each.tell(f"notifications/{what}/list_changed", {})
 
-    def updated(self, uri: str, params: Message) -> None:
+    def updated(self, uri: str, params: Message, only: str = "") -> None:
+        """Tell who wants to hear; where it comes from one client's own connection, only that client."""
         for each in list(self._open):
-            if uri in each.uris:
+            if uri in each.uris and only in ("", each.client):
                 each.tell("notifications/resources/updated", params)
 
     def end(self) -> None:

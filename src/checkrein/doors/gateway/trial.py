@@ -8,6 +8,7 @@ from typing import Any
 
 import checkrein
 from checkrein.doors.gateway.definitions import read
+from checkrein.doors.gateway.inventory import pages
 from checkrein.doors.gateway.keeper import NEEDS, Limits, Unreachable
 from checkrein.doors.gateway.mentions import flags
 from checkrein.doors.gateway.messages import (
@@ -19,7 +20,6 @@ from checkrein.doors.gateway.messages import (
     failure,
     response,
 )
-from checkrein.doors.gateway.news import pages
 from checkrein.doors.gateway.pipes import Gone, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.settings.servers import ServerSpec, resolve
@@ -87,5 +87,5 @@ def _told(server: str, raw: Any) -> dict[str, Any]:
         "name": raw.get("name") if isinstance(raw, dict) else None,
         "description": description if isinstance(description, str) else "",
         "definition": raw,
-        "flags": flags(definition, frozenset()),
+        "flags": flags(definition, {}),
     }

@@ -6,11 +6,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from checkrein.errors import ConfigError
 from checkrein.ledger.redact import MASK, TOO_DEEP, Masking, Redactor
+from checkrein.ledger.secrets import PLAIN
 
 HERE = Path(__file__).parent
 SECRETS = tomllib.loads((HERE / "secrets.toml").read_text(encoding="utf-8"))["row"]
@@ -199,6 +200,7 @@ def test_a_password_never_survives_in_a_dict_or_in_json(noise):
 def test_a_quoted_password_never_survives_in_a_command(noise):
     """Whatever the shell lets one write between single quotes, unless it is a reference or a path."""
     secret = f"Hunter2{noise}".replace("'", "")
+    assume(not PLAIN.fullmatch(secret))
     assert redactor.text(f"DB_PASSWORD='{secret}' ./run") == f"DB_PASSWORD='{MASK}' ./run"
     assert redactor.text(f"tool --password '{secret}' run") == f"tool --password '{MASK}' run"
 

@@ -26,7 +26,7 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 LEEWAY = 24 << 20
 
 
-def ask(verb, **params):
+def ask(verb, /, **params):
     return knocking.ask(knocking.start(), verb, params)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+from urllib.parse import urlsplit
 
 from e2e.clients.house import House
 from e2e.clients.processes import until
@@ -19,9 +20,9 @@ class Gate(House):
         self.settings(settings)
         self._servers = {}
 
-    def verb(self, name, **params):
+    def verb(self, verb, /, **params):
         """Ask the one authority, as a person's command line does."""
-        return json.loads(self.run(sys.executable, "-c", _VERB, name, json.dumps(params)).stdout)
+        return json.loads(self.run(sys.executable, "-c", _VERB, verb, json.dumps(params)).stdout)
 
     def add(self, name, words, *, allow=True, accept=True, **spec):
         """A server the person wrote into their file, looked through and let its tools be used."""
@@ -45,7 +46,7 @@ class Gate(House):
     def client(self, name="suite"):
         """(port, token) for a client that comes over HTTP."""
         made = self.verb("client.add", name=name)
-        return made["port"], made["token"]
+        return urlsplit(made["url"]).port, made["token"]
 
     @contextlib.contextmanager
     def entered(self):

@@ -72,7 +72,7 @@ class PlayingHub:
         act = getattr(self, "do_" + method.replace("/", "_"), None)
         if act is None:
             raise RpcError(-32601, f"No method {method[:40]}.")
-        flight = client.flights[known] = Flight(known, exchange)
+        flight = client.flights[known] = Flight(client, known, exchange)
         try:
             return response(known, await act(client, message.get("params", {}), exchange))
         except asyncio.CancelledError:
@@ -132,11 +132,11 @@ class PlayingHub:
 class Running:
     """A front that listens, on a loop in a thread of its own."""
 
-    def __init__(self, store, limits=None, per_minute=100_000, loop_factory=asyncio.new_event_loop):
+    def __init__(self, store, limits=None, per_minute=100_000, loop_factory=asyncio.new_event_loop, **more):
         self.hub, self.said, self.store, self.clients = PlayingHub(), [], store, []
         self.tokens = Tokens(store, per_minute, time.monotonic)
         self.loop = loop_factory()
-        self.front = HttpFront(self.hub, self.tokens, self.said.append, limits)
+        self.front = HttpFront(self.hub, self.tokens, self.said.append, limits, **more)
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.port = self.run(self.front.open(0))

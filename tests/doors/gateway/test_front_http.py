@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 import threading
 
@@ -108,6 +109,7 @@ def test_a_client_that_listens_hears_what_belongs_to_no_request(front, client):
     stream = listener.begin("GET", **LISTEN)
     assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
     until(lambda: stream.peek().count(b"list_changed") == 2)
+    until(lambda: front.front.busy == 0)
     assert client.send(b"", "GET", **LISTEN).status == 409
     front.call(met.send, notification("notifications/last"))
     client.send(b"", "DELETE")
@@ -326,6 +328,52 @@ def test_a_fault_of_ours_is_an_answer_that_says_nothing_of_the_inside(front, cli
     assert b"secret" not in reply.raw
     assert "ZeroDivisionError" in front.said[0]
     assert client.token not in "".join(front.said)
+
+
+def with_forms(client, method="tools/call"):
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }
+    return client.alone(method, {"_meta": meta, "name": "t"})
+
+
+@pytest.mark.parametrize("person", [True, False])
+def test_only_a_persons_own_client_speaks_for_them(serve, person):
+    asked = []
+    front = serve(speaks=lambda peer: asked.append(peer) or person)
+    client = front.client()
+    client.open()
+    assert with_forms(client, "echo").status == 200
+    assert with_forms(client).status == 200
+    session, echo, call = front.hub.met
+    assert (session.speaks_for_person, echo.speaks_for_person, call.speaks_for_person) == (
+        person,
+        True,
+        person,
+    )
+    assert [(peer.pid, peer.uid) for peer in asked] == [(os.getpid(), os.getuid())]
+
+
+def test_a_question_is_not_answered_by_somebody_else(serve):
+    people = [True, False]
+    front = serve(speaks=lambda peer: people.pop(0))
+    client = front.client()
+    client.open()
+    stream = client.begin("POST", json.dumps(request(5, "ask", {})).encode())
+    until(lambda: b"elicitation/create" in stream.peek())
+    other = front.beside(client)
+    assert other.send(response("q1", {"action": "accept"})).status == 403
+    assert front.hub.heard == []
+    assert other.send(notification("notifications/x")).status == 202
+
+
+def test_who_cannot_be_found_speaks_for_nobody(serve):
+    front = serve(speaks=lambda peer: True)
+    front.front._holders.find = lambda address, port: None
+    client = front.client()
+    client.open()
+    assert front.hub.met[0].speaks_for_person is False
 
 
 def test_a_session_is_found_with_its_own_token_only(front, client):
@@ -673,6 +721,7 @@ def test_so_many_requests_are_under_way_at_once(serve):
         body = json.dumps(request(number, "wait", {"gate": "g"}))
         lines[-1].line.request("POST", "/mcp", body, lines[-1].headers())
     until(lambda: len(front.hub.handled) == 3)
+    assert front.front.busy == 2
     assert client.ask("echo").status == 429
     front.hub.gate("g").set()
     assert [each.line.getresponse().status for each in lines] == [200, 200]

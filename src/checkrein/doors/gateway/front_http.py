@@ -30,6 +30,7 @@ from checkrein.doors.gateway.http_answers import (
 from checkrein.doors.gateway.http_exchange import Exchange
 from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found
 from checkrein.doors.gateway.http_line import Lines, line_maker
+from checkrein.doors.gateway.http_peer import Holders
 from checkrein.doors.gateway.http_sessions import HttpLimits, Session, Sessions
 from checkrein.doors.gateway.messages import (
     HANDSHAKE,
@@ -48,6 +49,7 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.tokens import Holder, Tokens
 from checkrein.errors import StoreError
+from checkrein.peers import Peer
 
 ADDRESS, PATH, HEALTH = "127.0.0.1", "/mcp", "/health"
 CANCELLED = -32800
@@ -86,8 +88,15 @@ class HttpFront:
     """The door for clients that speak HTTP; `open` listens, `close` leaves nothing behind."""
 
     def __init__(
-        self, hub: Hub, tokens: Tokens, say: Callable[[str], None], limits: HttpLimits | None = None
+        self,
+        hub: Hub,
+        tokens: Tokens,
+        say: Callable[[str], None],
+        limits: HttpLimits | None = None,
+        speaks: Callable[[Peer], bool] | None = None,
     ) -> None:
+        """`speaks`: whether an answer given by that process counts as a person's; asked in another thread."""
+        self._speaks, self._holders = speaks, Holders()
         self._hub, self._tokens, self._say, self._limits = hub, tokens, say, limits or HttpLimits()
         self.port = 0
         self._names: frozenset[bytes] = frozenset()
@@ -102,6 +111,11 @@ class HttpFront:
     @property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.port}{PATH}"
+
+    @property
+    def busy(self) -> int:
+        """Requests under way; whoever only listens is not one."""
+        return sum(each.cancels or each.session is not None for each in self._live)
 
     async def open(self, port: int) -> int:
         """Listen on loopback, on another port where this one is taken; the port that was found."""
@@ -165,7 +179,7 @@ class HttpFront:
         line = self._lines.get(scope["client"]) if scope["type"] == "http" else None
         if line is None:
             return
-        exchange = Exchange(send, asyncio.get_running_loop().time(), line.abort)
+        exchange = Exchange(send, asyncio.get_running_loop().time(), line.abort, scope["client"])
         line.busy(exchange)
         self._live.add(exchange)
         try:
@@ -254,7 +268,11 @@ class HttpFront:
         asks = is_request(message)
         opens = asks and message["method"] == "initialize" and SESSION not in found
         session = self._met(message, exchange, holder) if opens else self._session(found, holder)
+        if opens:
+            session.client.speaks_for_person = await self._for_person(exchange)
         if not asks:
+            if is_response(message) and session.client.speaks_for_person:
+                await self._check_answer(exchange)
             session.last_used = exchange.began
             self._hub.hear(session.client, message)
             await send_nothing(exchange, 202)
@@ -332,8 +350,28 @@ class HttpFront:
             client = self._hub.passing(agent=holder.name, label=label, owner=_OWNER + holder.id, meta=meta)
         except RpcError as error:
             raise Refused(400, error, known) from None
+        if message["method"] == "tools/call" and client.can("elicitation"):
+            client.speaks_for_person = await self._for_person(exchange)
         answer = await self._handled(client, message, exchange)
         await send_json(exchange, answer, http_rules.status_of(answer))
+
+    async def _for_person(self, exchange: Exchange) -> bool:
+        """Whether this connection is a person's own client, and not something an agent runs."""
+        line = self._lines.get(exchange.address)
+        if self._speaks is None or line is None:
+            return self._speaks is None
+        if line.speaks is None:
+            line.speaks = await asyncio.to_thread(self._judge, exchange.address)
+        return line.speaks
+
+    def _judge(self, address: tuple[str, int]) -> bool:
+        peer = self._holders.find(address, self.port)
+        return peer is not None and self._speaks is not None and self._speaks(peer)
+
+    async def _check_answer(self, exchange: Exchange) -> None:
+        # INVARIANT: a question put to a person's client is not answered by a program that an agent runs.
+        if not await self._for_person(exchange):
+            raise no(403, "Answers come from the client that was asked.")
 
     def _check_parameters(self, found: Found, params: Message) -> None:
         name = params.get("name")

@@ -19,12 +19,25 @@ class Exchange:
     """Made by the front for each request; the hub sends through it while it handles the request."""
 
     __slots__ = (
-        *("_abort", "_task", "_trail", "_writer", "asgi_send", "began", "cancels", "headers", "holder"),
+        *(
+            "_abort",
+            "_task",
+            "_trail",
+            "_writer",
+            "address",
+            "asgi_send",
+            "began",
+            "cancels",
+            "headers",
+            "holder",
+        ),
         *("read", "session", "stream", "why"),
     )
 
-    def __init__(self, send: Send, now: float, abort: Callable[[], None]) -> None:
-        self.asgi_send, self.began, self._abort = send, now, abort
+    def __init__(
+        self, send: Send, now: float, abort: Callable[[], None], address: tuple[str, int] = ("", 0)
+    ) -> None:
+        self.asgi_send, self.began, self._abort, self.address = send, now, abort, address
         self._task = asyncio.current_task()
         self._writer: asyncio.Task[None] | None = None
         self.holder: Holder | None = None

@@ -32,7 +32,10 @@ class Listening(Protocol):
 class Line(asyncio.Protocol):
     """Passes everything on to uvicorn's own protocol, and knows when to stop."""
 
-    __slots__ = ("_head", "_inner", "_lines", "_most", "_transport", "address", "request", "since")
+    __slots__ = (
+        *("_head", "_inner", "_lines", "_most", "_transport"),
+        *("address", "request", "since", "speaks"),
+    )
 
     def __init__(self, inner: asyncio.Protocol, lines: Lines, most: int) -> None:
         self._inner: asyncio.Protocol | None = inner
@@ -42,6 +45,8 @@ class Line(asyncio.Protocol):
         self.request: Listening | None = None
         # When the request now on its way began to come; never, between requests.
         self.since = 0.0
+        # Whether an answer that comes here counts as a person's; None while nobody asked.
+        self.speaks: bool | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

@@ -1,0 +1,84 @@
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from checkrein.doors.gateway.http_peer import Holders, _read_lsof
+from checkrein.peers import Peer
+
+CONNECT = """
+import socket, sys
+family = socket.AF_INET6 if sys.argv[2] == "6" else socket.AF_INET
+line = socket.socket(family, socket.SOCK_STREAM)
+line.connect(("::ffff:127.0.0.1" if sys.argv[2] == "6" else "127.0.0.1", int(sys.argv[1])))
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def listening():
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+@pytest.fixture
+def connect(listening):
+    """Another process that connects: (its number, its end of the connection)."""
+    started, lines = [], []
+
+    def start(family="4"):
+        port = str(listening.getsockname()[1])
+        made = subprocess.Popen([sys.executable, "-c", CONNECT, port, family], stdin=subprocess.PIPE)
+        started.append(made)
+        line, address = listening.accept()
+        lines.append(line)
+        return made.pid, address[:2]
+
+    yield start
+    for line in lines:
+        line.close()
+    for each in started:
+        each.stdin.close()
+        each.wait(10)
+
+
+@pytest.mark.parametrize("family", ["4", "6"])
+def test_the_process_at_the_other_end_is_found(listening, connect, family):
+    holders, port = Holders(), listening.getsockname()[1]
+    for _ in range(2):
+        pid, address = connect(family)
+        assert holders.find(address, port) == Peer(pid, os.getuid())
+        assert holders.find(address, port) == Peer(pid, os.getuid())
+
+
+def test_each_connection_has_its_own(listening, connect):
+    holders, port = Holders(), listening.getsockname()[1]
+    found = [connect() for _ in range(3)]
+    assert [holders.find(address, port).pid for _, address in found] == [pid for pid, _ in found]
+
+
+def test_nobody_is_found_where_nobody_is(listening, connect, tmp_path):
+    holders, port = Holders(), listening.getsockname()[1]
+    _, address = connect()
+    assert holders.find((address[0], 1), port) is None
+    assert holders.find(address, port + 1) is None
+    assert Holders(tmp_path).find(address, port) is None
+
+
+def test_it_is_found_soon(listening, connect):
+    holders, port = Holders(), listening.getsockname()[1]
+    _, address = connect()
+    begun = time.monotonic()
+    for _ in range(5):
+        holders.find(address, port)
+    assert time.monotonic() - begun < 5
+
+
+def test_what_lsof_says_is_read():
+    text = "p12\nu501\nf7\nn127.0.0.1:1->127.0.0.1:7330\np13\nu502\nf8\nn127.0.0.1:2->127.0.0.1:7330\n"
+    assert _read_lsof(text, "127.0.0.1:2->127.0.0.1:7330") == Peer(13, 502)
+    assert _read_lsof(text, "127.0.0.1:3->127.0.0.1:7330") is None
+    assert _read_lsof("", "x") is None

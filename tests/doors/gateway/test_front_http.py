@@ -643,6 +643,33 @@ def test_a_body_that_never_comes_is_not_waited_for(serve):
     assert front.hub.met == []
 
 
+@pytest.mark.parametrize("kind", ["websocket", "h2c"])
+def test_nothing_else_is_spoken_here(serve, kind):
+    front = serve(limits={"body_seconds": 0.2, "head_seconds": 0.2, "beat_seconds": 0.05})
+    client = front.client()
+    sent = head(front, client, "Connection: Upgrade", f"Upgrade: {kind}", length=len(INITIALIZE)) + INITIALIZE
+    assert status(raw(front.port, sent)) in (0, 200, 400, 408)
+    assert status(raw(front.port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")) in (0, 400)
+    assert status(raw(front.port, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 200)) in (0, 400)
+    assert client.open().status == 200
+
+
+def test_a_head_has_no_body(front, client):
+    answer = client.begin("HEAD")
+    assert (answer.status, answer.read()) == (405, b"")
+    assert client.open().status == 200
+
+
+def test_a_body_may_be_announced_first(front, client):
+    with socket.create_connection(("127.0.0.1", front.port), timeout=5) as line:
+        line.sendall(head(front, client, "Expect: 100-continue", length=len(INITIALIZE)))
+        assert line.recv(100).startswith(b"HTTP/1.1 100 ")
+        line.sendall(INITIALIZE)
+        assert status(line.recv(1000)) == 200
+    refused = raw(front.port, head(front, client, "Expect: 100-continue", length=LARGEST + 1))
+    assert status(refused) == 413
+
+
 def test_a_kept_connection_gets_the_same_care(serve):
     front = serve(limits={"head_seconds": 0.2, "beat_seconds": 0.05})
     client = front.client()

@@ -648,7 +648,7 @@ def test_nothing_else_is_spoken_here(serve, kind):
     front = serve(limits={"body_seconds": 0.2, "head_seconds": 0.2, "beat_seconds": 0.05})
     client = front.client()
     sent = head(front, client, "Connection: Upgrade", f"Upgrade: {kind}", length=len(INITIALIZE)) + INITIALIZE
-    assert status(raw(front.port, sent)) in (0, 200, 400, 408)
+    assert status(raw(front.port, sent, wait=0.5)) in (0, 200, 400, 408)
     assert status(raw(front.port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")) in (0, 400)
     assert status(raw(front.port, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 200)) in (0, 400)
     assert client.open().status == 200

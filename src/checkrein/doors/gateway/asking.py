@@ -101,6 +101,8 @@ class Asking:
 
     async def said(self, call: ToolCall, entry: str, answer: prompts.Answer, verdict: Verdict) -> Settled:
         """Record what the client's person said, unless somebody was quicker."""
+        # The server may have been started again since it asked: what a yes is judged by is this call.
+        self._pipeline.broker.keep(entry, call)
         await asyncio.to_thread(self._record, entry, answer)
         self.forget(call)
         found = self.settled(entry, verdict)
@@ -109,6 +111,19 @@ class Asking:
     async def fell_back(self, entry: str, answer: prompts.Answer) -> None:
         """Record what the user's profile says in the place of a person who cannot be reached."""
         await asyncio.to_thread(self._record, entry, answer, "fallback")
+
+    async def so_far(self, entry: str, verdict: Verdict) -> Settled | None:
+        """What became of the question until now; nothing while it may still be answered."""
+        found = get_question(self._pipeline.store, entry)
+        # INVARIANT: a question nobody answered in time is a no, whoever comes with a yes later.
+        if found is not None and found.state == ASKED and found.expires_at <= self._pipeline.clock():
+            await asyncio.to_thread(self._record, entry, prompts.Answer("expired"), "timeout")
+        return self.settled(entry, verdict)
+
+    def withdraw(self, entry: str) -> None:
+        """Its caller went away before anybody was asked; the answer need not be waited for."""
+        gone = prompts.Answer("cancelled", "the client stopped waiting")
+        asyncio.get_running_loop().run_in_executor(None, self._record, entry, gone, "client")
 
     def settled(self, entry: str, verdict: Verdict) -> Settled | None:
         found = get_question(self._pipeline.store, entry)
@@ -128,7 +143,9 @@ class Asking:
         told: asyncio.Future[None] = loop.create_future()
 
         def tell() -> None:
-            loop.call_soon_threadsafe(lambda: None if told.done() else told.set_result(None))
+            # Whoever answers is not troubled by a gateway that has ended.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: None if told.done() else told.set_result(None))
 
         with self._pipeline.broker.telling(entry, call, tell):
             asked = (

@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from checkrein.approval import wording
-from checkrein.call import Category, ToolCall, Verdict, digest
+from checkrein.call import ToolCall, Verdict, digest
 from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
+from checkrein.doors.gateway.inventory import Inventory
 from checkrein.doors.gateway.messages import (
     INVALID_PARAMS,
     STATELESS,
@@ -28,16 +30,20 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, Relay, onward
+from checkrein.doors.gateway.relay import Errand, Relay, onward, wants_input
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
+from checkrein.doors.gateway.taint import why_held
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.errors import CheckreinError
-from checkrein.pipeline import Considered, Decided, Judged, Pipeline
+from checkrein.ledger.entries import fold
+from checkrein.pipeline import Decided, Judged, Pipeline
 from checkrein.settings.servers import ServerSpec
+from checkrein.store.records import of_entries
+
+T = TypeVar("T")
 
 # How much of a result the ledger looks at; it keeps less, after masking.
 _EXCERPT = 65_536
-_OUTWARD = frozenset({"message", "network", "git-remote", "delete"})
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -57,6 +63,8 @@ class Call(msgspec.Struct):
     offered: Offered
     params: Message
     call: ToolCall
+    # Whether a person vouches for the server, as it was when the call came.
+    trusted: bool
 
     @property
     def digest(self) -> str:
@@ -72,13 +80,14 @@ class Calls:
         pipeline: Pipeline,
         catalogue: Catalogue,
         servers: Servers,
+        inventory: Inventory,
         relay: Relay,
         seal: Callable[[], Seal],
         user: str,
         say: Callable[[str], None],
     ) -> None:
         self._pipeline, self._catalogue, self._servers = pipeline, catalogue, servers
-        self._relay, self._seal, self._user, self._say = relay, seal, user, say
+        self._inventory, self._relay, self._seal, self._user = inventory, relay, seal, user
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
         self._limit = (0.0, 0.0)
@@ -92,7 +101,9 @@ class Calls:
         offered = self._catalogue.tool(name)
         if offered is None:
             return await self._not_offered(client, name, arguments, project)
-        made = Call(client, flight, offered, params, self._tool_call(client, offered, arguments, project))
+        trusted = self._servers.spec(offered.server).trusted
+        call = self._tool_call(client, offered, arguments, project, trusted)
+        made = Call(client, flight, offered, params, call, trusted)
         faults = offered.input.faults(arguments)
         if faults:
             return await self._refused(made.call, "arguments", " ".join(faults), "Correct the arguments.")
@@ -102,7 +113,7 @@ class Calls:
 
     async def _first(self, made: Call) -> Any:
         waiting = self._asking.left_open(made.call)
-        if waiting is not None and (verdict := self._pipeline.judge(made.call).verdict).word == "ask":
+        if waiting is not None and (verdict := self._now(made)).word == "ask":
             return await self._after(made, waiting, verdict)
         decided = await self._decide(made)
         verdict = decided.verdict
@@ -130,6 +141,11 @@ class Calls:
         settled = self._asking.settled(decided.entry, decided.verdict)
         return await self._answered(made, settled or Settled(decided.entry, decided.verdict))
 
+    def _now(self, made: Call) -> Verdict:
+        """The verdict of this moment, recorded nowhere."""
+        found = self._pipeline.consider(made.call, hold=lambda judged: self._hold(made, judged))
+        return found.verdict if isinstance(found, Decided) else found.judged.verdict
+
     async def _decide(self, made: Call) -> Decided:
         considered = self._pipeline.consider(
             made.call,
@@ -138,22 +154,35 @@ class Calls:
                 self._asking.possible(made.client, made.call.project) or self._falls_back(made.call)
             ),
         )
-        return await self._recorded(considered)
-
-    async def _recorded(self, considered: Considered | Decided) -> Decided:
-        """The verdict, once its record is committed; what waits for the disk does not hold up the others."""
         if isinstance(considered, Decided):
             return considered
         if not considered.durable:
             return self._pipeline.settle(considered)
-        return await asyncio.to_thread(self._pipeline.settle, considered)
+        # What waits for the disk does not hold up the others.
+        return await self._in_thread(partial(self._pipeline.settle, considered), self._not_wanted)
+
+    def _not_wanted(self, decided: Decided) -> None:
+        """A client took its call back before the verdict was on the record: nothing ran."""
+        if decided.asked:
+            self._asking.withdraw(decided.entry)
+        elif decided.verdict.word == "allow":
+            self._finish(decided.entry, "cancelled", evidence="client")
+
+    async def _in_thread(self, work: Callable[[], T], not_wanted: Callable[[T], None]) -> T:
+        """Work that is done to its end, also where nobody waits for it any more."""
+        task = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(lambda done: None if done.exception() else not_wanted(done.result()))
+            raise
 
     # -- asking -----------------------------------------------------------------------------------------
 
     async def _after(self, made: Call, entry: str, verdict: Verdict) -> Any:
         """A question is open: what comes of it."""
         client = made.client
-        settled = self._asking.settled(entry, verdict)
+        settled = await self._asking.so_far(entry, verdict)
         if settled is None and client.era == STATELESS and self._asking.by_client(client):
             return self._input_required(made, entry, verdict)
         if settled is None:
@@ -190,36 +219,53 @@ class Calls:
         responses = found if isinstance(found, dict) else {}
         if state.kind == "ask":
             return await self._said(made, state, responses)
-        upstream = await self._servers.reach(made.offered.server, made.client)
-        errand = self._errand(made, upstream, state.entry, made.call.arguments)
+        why = await self._stopped(made, state)
+        if why is not None:
+            return why
         if state.kind == "run":
-            return await self._relay.go_on(errand, state, responses)
-        return await self._continued(made, errand, state, responses)
+            return await self._relay.go_on(made.client, made.flight, state, responses)
+        return await self._continued(made, state, responses)
 
     async def _said(self, made: Call, state: State, responses: Message) -> Any:
-        verdict = self._pipeline.judge(made.call).verdict
-        settled = self._asking.settled(state.entry, verdict)
-        if settled is None and "approval" not in responses:
+        verdict = self._now(made)
+        settled = await self._asking.so_far(state.entry, verdict)
+        if settled is None and not ("approval" in responses and self._asking.by_client(made.client)):
             # Nothing was said, and nobody answered elsewhere meanwhile: the same question again.
-            return self._input_required(made, state.entry, verdict)
+            return await self._after(made, state.entry, verdict)
         if settled is None:
             answer = prompts.answer(responses["approval"])
             settled = await self._asking.said(made.call, state.entry, answer, verdict)
         return await self._answered(made, settled)
 
-    async def _continued(self, made: Call, errand: Errand, state: State, responses: Message) -> Any:
-        """A stateless server gets its answers; the policy of this moment still has its say."""
+    async def _stopped(self, made: Call, state: State) -> Message | None:
+        """Why a call that is half way goes no further; nothing where it may."""
         # INVARIANT: a deny that came meanwhile stops a call that is half way.
         verdict = self._pipeline.judge(made.call, approved=True).verdict
         if verdict.word == "deny":
+            if state.kind == "run":
+                self._relay.drop(state)
             self._finish(state.entry, "cancelled", evidence="policy")
+            return await self._overruled(made.call, verdict)
+        # INVARIANT: a call that has ended is not sent again, not even by a state from before a restart.
+        if state.kind != "run" and self._is_over(state.entry):
             return await self._refused(
-                made.call, verdict.stage, verdict.reasons[0].text, verdict.remedy or "See `checkrein rules`."
+                made.call, "state", "This call has ended already.", "Send the call again."
             )
-        rest = {key: value for key, value in errand.params.items() if key != "requestState"}
+        return None
+
+    def _is_over(self, entry: str) -> bool:
+        found = fold(of_entries(self._pipeline.store, [entry]))
+        return not found or found[0].completed_at is not None
+
+    async def _overruled(self, call: ToolCall, verdict: Verdict) -> Message:
+        text, remedy = verdict.reasons[0].text, verdict.remedy or "See `checkrein rules`."
+        return await self._refused(call, verdict.stage, text, remedy)
+
+    async def _continued(self, made: Call, state: State, responses: Message) -> Any:
+        """A stateless server gets the answers it asked for."""
         carried = {"requestState": state.carried} if state.carried else {}
-        errand.params = {**rest, "inputResponses": responses, **carried}
-        return await self._carried(made, errand)
+        more = {"inputResponses": responses, **carried}
+        return await self._run(made, state.entry, made.call.arguments, more)
 
     async def _answered(self, made: Call, settled: Settled) -> Any:
         if settled.waits:
@@ -236,8 +282,19 @@ class Calls:
             return await self._refused(
                 call, "arguments", " ".join(faults), "Approve it with other arguments."
             )
+        # INVARIANT: a deny that came after the yes outranks it.
+        edited = msgspec.structs.replace(call, arguments=arguments)
+        now = self._pipeline.judge(edited, approved=True).verdict
+        if now.word == "deny":
+            self._finish(settled.entry, "cancelled", evidence="policy")
+            return await self._overruled(call, now)
+
+        def not_wanted(taken: bool) -> None:
+            if taken:
+                self._finish(settled.entry, "cancelled", evidence="client")
+
         # INVARIANT: an approved call runs at most once, whatever is clicked, sent again or killed.
-        if not await asyncio.to_thread(self._pipeline.begin, settled.entry):
+        if not await self._in_thread(partial(self._pipeline.begin, settled.entry), not_wanted):
             return await self._refused(
                 call, "state", "This approval was used before.", "Send the call again."
             )
@@ -245,17 +302,33 @@ class Calls:
 
     # -- carrying out -----------------------------------------------------------------------------------
 
-    async def _run(self, made: Call, entry: str, arguments: Message) -> Any:
+    async def _run(self, made: Call, entry: str, arguments: Message, more: Message | None = None) -> Any:
+        server = made.offered.server
         try:
-            upstream = await self._servers.reach(made.offered.server, made.client)
+            upstream = await self._servers.reach(server, made.client)
+            differs = await self._inventory.differs(upstream, made.offered.tool, made.offered.hash)
         except CheckreinError as error:
             self._finish(entry, "cancelled", evidence="unreachable", output=str(error))
-            return _error(f"The server `{made.offered.server}` cannot be reached, so nothing ran. {error}")
-        return await self._carried(made, self._errand(made, upstream, entry, arguments))
+            return _error(f"The server `{server}` cannot be reached, so nothing ran. {error}")
+        except asyncio.CancelledError:
+            self._finish(entry, "cancelled", evidence="client")
+            raise
+        if differs:
+            self._finish(entry, "cancelled", evidence="definition", output=differs)
+            return _error(f"`{made.offered.name}` was not called, so nothing ran. {differs}")
+        errand = self._errand(made, upstream, entry, arguments)
+        if more is not None:
+            errand.params = {**errand.params, **more}
+
+        async def recorded(work: Awaitable[Any]) -> Any:
+            return await self._watched(made, errand, work)
+
+        return await self._relay.carry(errand, recorded)
 
     def _errand(self, made: Call, upstream: Upstream, entry: str, arguments: Message) -> Errand:
         # INVARIANT: what is executed is what was judged, and nothing a client put beside it.
-        kept = onward(made.params, upstream)
+        given = onward(made.params, upstream)
+        kept: Message = {key: given[key] for key in ("_meta", "inputResponses") if key in given}
         spec = self._servers.spec(made.offered.server)
         seconds = spec.timeout or self._call_seconds()
         params = {**kept, "name": made.offered.tool, "arguments": arguments}
@@ -263,50 +336,56 @@ class Calls:
             made.client, made.flight, upstream, "tools/call", params, seconds, made.digest, entry=entry
         )
 
-    async def _carried(self, made: Call, errand: Errand) -> Any:
-        async def recorded(work: Awaitable[Any]) -> Any:
-            return await self._watched(made, errand, work)
-
-        return await self._relay.carry(errand, recorded)
-
     async def _watched(self, made: Call, errand: Errand, work: Awaitable[Any]) -> Any:
         """The result, with what became of the call on the record."""
         entry, server = errand.entry, made.offered.server
+        unknown = "Whether the call took effect is unknown; look before trying it again."
         try:
             result = await work
         except RpcError as error:
             self._finish(entry, "failure", output=error.body, evidence="tool error")
+            self._taint(made)
             raise
         except TimeoutError:
             self._finish(entry, "timeout", evidence="no answer")
-            text = f"`{server}` did not answer within {errand.seconds:g} seconds. "
-            return _error(text + "Whether the call took effect is unknown; look before trying it again.")
+            return _error(f"`{server}` did not answer within {errand.seconds:g} seconds. {unknown}")
         except Gone as gone:
             # INVARIANT: a call whose fate is unknown is recorded as unknown, and never sent again by us.
             self._finish(entry, "unknown", output=str(gone), evidence="connection lost")
-            text = f"The connection to `{server}` was lost while it worked ({gone}). "
-            return _error(text + "Whether the call took effect is unknown; look before trying it again.")
+            return _error(f"The connection to `{server}` was lost while it worked ({gone}). {unknown}")
+        except CheckreinError as error:
+            self._finish(entry, "cancelled", output=str(error), evidence="not sent")
+            return _error(f"`{made.offered.name}` was not called, so nothing ran. {error}")
         except asyncio.CancelledError:
             self._finish(entry, "cancelled", evidence="client")
             raise
-        return self._delivered(made, entry, result)
+        except Exception as error:
+            self._finish(entry, "unknown", output=repr(error), evidence="our error")
+            raise
+        return result if wants_input(errand.upstream, result) else self._delivered(made, entry, result)
 
     def _delivered(self, made: Call, entry: str, result: Any) -> Any:
-        if isinstance(result, dict) and result.get("resultType") == "input_required":
-            return result
         failed = not isinstance(result, dict) or result.get("isError") is True
-        excerpt = encode(result)[:_EXCERPT].decode("utf-8", "replace")
+        try:
+            excerpt = encode(result)[:_EXCERPT].decode("utf-8", "replace")
+        except (RecursionError, ValueError) as error:
+            excerpt = f"It cannot be written down: {error}"
         self._finish(
             entry, "failure" if failed else "success", output=excerpt, evidence="tool error" if failed else ""
         )
-        spec = self._servers.spec(made.offered.server)
-        if not isinstance(result, dict) or spec.trusted:
+        if not self._taint(made) or not isinstance(result, dict):
             return result
-        # INVARIANT: a session that read an untrusted result is not trusted with outward calls unasked.
-        made.client.visit.tainted_by = made.offered.server
         meta = result.get("_meta")
         mark = {"checkrein/untrusted": made.offered.server}
         return {**result, "_meta": {**meta, **mark} if isinstance(meta, dict) else mark}
+
+    def _taint(self, made: Call) -> bool:
+        """Whether what the server said is not to be trusted; the session remembers that it read it."""
+        if made.trusted:
+            return False
+        # INVARIANT: a session that read an untrusted result is not trusted with outward calls unasked.
+        made.client.visit.tainted_by = made.offered.server
+        return True
 
     def _finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
         self.outcomes.add(entry, outcome, output=output, evidence=evidence)
@@ -337,8 +416,9 @@ class Calls:
 
     # -- judging ----------------------------------------------------------------------------------------
 
-    def _tool_call(self, client: Client, offered: Offered, arguments: Message, project: str) -> ToolCall:
-        spec = self._servers.spec(offered.server)
+    def _tool_call(
+        self, client: Client, offered: Offered, arguments: Message, project: str, trusted: bool
+    ) -> ToolCall:
         # INVARIANT: what a server says of its tools never says that it is trusted.
         annotations = {name: offered.annotations[name] for name in _HINTS if name in offered.annotations}
         return ToolCall(
@@ -351,20 +431,12 @@ class Calls:
             session=client.visit.session,
             project=project,
             cwd=project if project.startswith("/") else "",
-            annotations={**annotations, "pinned": True} if spec.trusted else annotations,
+            annotations={**annotations, "pinned": True} if trusted else annotations,
             definition=offered.hash,
         )
 
     def _hold(self, made: Call, judged: Judged) -> str:
-        """Why a person is asked although the call would run: the session has read untrusted words."""
-        source = made.client.visit.tainted_by
-        if not source or judged.consent is not None or self._settings(made.call.project).taint == "off":
-            return ""
-        if not _goes_out(made.call, judged.verdict) or _named_exactly(judged, made.call):
-            return ""
-        return (
-            f"This session has read what the server `{source}` returned, and this call can send or destroy."
-        )
+        return why_held(made.call, judged, made.client.visit.tainted_by)
 
     def _call_seconds(self) -> float:
         """The user's limit, looked up again every second: it is no verdict."""
@@ -375,26 +447,6 @@ class Calls:
 
     def _settings(self, project: str) -> Any:
         return self._pipeline.policies.of(project, "gateway").settings.gateway
-
-
-def _goes_out(call: ToolCall, verdict: Verdict) -> bool:
-    """Whether a call reaches outside or destroys something."""
-    hints = call.annotations
-    return (
-        verdict.risk.category >= Category.high
-        or hints.get("destructiveHint") is True
-        or hints.get("openWorldHint") is True
-        or any(each.kind in _OUTWARD for each in verdict.risk.effects)
-    )
-
-
-def _named_exactly(judged: Judged, call: ToolCall) -> bool:
-    """Whether a person wrote a rule for just this tool of this server, knowing where its words come from."""
-    rules = judged.force.policy.rules.rules
-    return any(
-        each.id == judged.verdict.rule and each.tool == call.tool and each.server == call.server
-        for each in rules
-    )
 
 
 def _error(text: str) -> Message:

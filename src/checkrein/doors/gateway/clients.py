@@ -53,8 +53,9 @@ class Visit:
 class Flight:
     """A client's request while it is handled."""
 
-    def __init__(self, id: str | int, exchange: Exchange) -> None:  # noqa: A002 - the protocol's word
-        self.id, self.exchange = id, exchange
+    def __init__(self, client: Client, id: str | int, exchange: Exchange) -> None:  # noqa: A002
+        # Who sent it, as this request describes them.
+        self.client, self.id, self.exchange = client, id, exchange
         self.task: asyncio.Task[Any] | None = asyncio.current_task()
         self.cancelled = False
         self.upstream: object | None = None
@@ -77,10 +78,6 @@ class Flight:
             # The request may have ended while somebody was still being asked.
             if self._pauses == 0 and limit is not None and limit is self.limit and limit.when() is None:
                 limit.reschedule(loop.time() + self._left)
-
-    def wants_level(self, client: Client, level: Any) -> bool:
-        """Whether a log line of this level is wanted: in the stateless era only where a request says so."""
-        return client.wants_level(level) and (client.era == HANDSHAKE or bool(client.level))
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -143,7 +140,10 @@ class Client:
             found.set_result(message)
 
     def wants_level(self, level: Any) -> bool:
-        if not isinstance(level, str) or level not in LEVELS or not self.level:
+        """Whether a log line of this level is wanted: in the stateless era only where a request says so."""
+        if not self.level:
+            return self.era == HANDSHAKE
+        if not isinstance(level, str) or level not in LEVELS:
             return True
         return LEVELS.index(level) >= LEVELS.index(self.level)
 

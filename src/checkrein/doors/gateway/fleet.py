@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakSet
 
 from checkrein.doors.gateway.keeper import Audience, Keeper, Limits, Unreachable, Wants
+from checkrein.doors.gateway.messages import Message
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.errors import CheckreinError, NotFoundError
 from checkrein.settings.servers import ServerSpec, read_servers, stamp
@@ -77,6 +78,22 @@ class Fleet:
         """One ready connection of each server, in the order of their names."""
         found = (self._keepers[name].current() for name in self.names)
         return [upstream for upstream in found if upstream is not None]
+
+    def capabilities(self, *, stateless: bool) -> Message:
+        """What the servers can do, together; nothing that none of them can."""
+        behind = [each.capabilities for each in self.ready()]
+        made: Message = {"tools": {"listChanged": True}}
+        if any(isinstance(each.get("prompts"), dict) for each in behind):
+            made["prompts"] = {"listChanged": True}
+        resources = [each["resources"] for each in behind if isinstance(each.get("resources"), dict)]
+        if resources:
+            subscribe = any(each.get("subscribe") is True for each in resources)
+            made["resources"] = {"listChanged": True, "subscribe": subscribe}
+        if any(isinstance(each.get("completions"), dict) for each in behind):
+            made["completions"] = {}
+        if any(isinstance(each.get("logging"), dict) for each in behind) and not stateless:
+            made["logging"] = {}
+        return made
 
     async def settled(self, seconds: float) -> None:
         """Wait until every server has been tried once, but no longer than this."""

@@ -16,6 +16,7 @@ from checkrein.agents import Agents, user_name
 from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
 from checkrein.doors.gateway.hub import Hub
 from checkrein.doors.gateway.leftovers import sweep
+from checkrein.doors.gateway.passing import Passed
 from checkrein.doors.gateway.sealing import Seal
 from checkrein.errors import StoreError
 from checkrein.peers import Peer
@@ -84,17 +85,16 @@ class Gateway:
 
     async def _until_stopped(self, hub: Hub) -> None:
         assert self._ending is not None  # noqa: S101 - made before
-        rules: Any = None
         while not self._ending.is_set():
-            await self._look_at_http(hub)
+            try:
+                await self._look_at_http(hub)
+                hub.fleet.look()
+                hub.look_at_rules()
+            except Exception as error:  # noqa: BLE001 - what fails now is looked at again in a moment
+                self._say(f"in the gateway: {type(error).__name__}: {error}")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await self._ending.wait()
-            hub.fleet.look()
-            # A rule may take a tool out of the list, or put it back.
-            before, rules = rules, hub.visible_tools()
-            if before is not None and before is not rules and before != rules:
-                hub.news.changed(frozenset({"tools"}))
 
     async def _look_at_http(self, hub: Hub) -> None:
         """The port is open while a client has a token for it."""
@@ -127,11 +127,7 @@ class Gateway:
             await self._http.close()
         if self._front is not None:
             self._front.close()
-        for client in list(hub.clients.values()):
-            hub.leave(client)
-        await hub.news.close()
-        await hub.fleet.close()
-        await hub.calls.outcomes.close()
+        await hub.close()
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -150,15 +146,23 @@ class Gateway:
 
     # -- from other threads -----------------------------------------------------------------------------
 
-    def take(self, connection: socket.socket, peer: Peer, facts: dict[str, str]) -> None:  # noqa: ARG002
-        """Serve the client at the other end of this socket from now on."""
+    def take(
+        self,
+        connection: socket.socket,
+        peer: Peer,
+        facts: dict[str, str],  # noqa: ARG002
+        passed: Passed | None = None,
+    ) -> None:
+        """Serve the client at the other end of this socket, or of what it passed, from now on."""
         # INVARIANT: a question is not answered by a program that an agent runs.
         speaks = not self._agents.run_by_agent(peer)
-        self._do(self._taken(connection, identify(peer), speaks))
+        self._do(self._taken(connection, identify(peer), speaks, passed))
 
-    async def _taken(self, connection: socket.socket, who: Who, speaks_for_person: bool) -> None:
+    async def _taken(
+        self, connection: socket.socket, who: Who, speaks_for_person: bool, passed: Passed | None
+    ) -> None:
         assert self._front is not None  # noqa: S101 - made before the first client
-        await self._front.take(connection, who, speaks_for_person)
+        await self._front.take(connection, who, speaks_for_person, passed)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         loop = self._loop
@@ -319,11 +323,7 @@ class Gateway:
         """A client's token is taken back: its sessions end at once."""
 
         async def end() -> int:
-            hub = self._known()
-            theirs = [each for each in hub.clients.values() if each.owner == owner]
-            for each in theirs:
-                hub.leave(each)
-            return len(theirs)
+            return self._known().turn_out(owner)
 
         return self._do(end())
 

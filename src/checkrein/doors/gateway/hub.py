@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from checkrein import __version__
 from checkrein.call import digest
@@ -30,9 +29,8 @@ from checkrein.doors.gateway.clients import (
     read_envelope,
 )
 from checkrein.doors.gateway.fleet import Fleet
-from checkrein.doors.gateway.keeper import Keeper
+from checkrein.doors.gateway.inventory import Inventory
 from checkrein.doors.gateway.messages import (
-    HANDSHAKE,
     HANDSHAKE_VERSIONS,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -50,23 +48,27 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.news import News
 from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, Relay, envelope, onward
+from checkrein.doors.gateway.relay import Errand, Relay, envelope, onward, without_kind
 from checkrein.doors.gateway.resources import Resources
-from checkrein.doors.gateway.sealing import ForeignStateError, Seal
+from checkrein.doors.gateway.roots import project
+from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.standing import always_denied
 from checkrein.doors.gateway.subscriptions import Subscriptions
 from checkrein.doors.gateway.upstream import Upstream
+from checkrein.doors.gateway.watches import Watches
 from checkrein.errors import CheckreinError
 from checkrein.pipeline import Pipeline
-from checkrein.settings.project import project_of
 from checkrein.store.facts import Facts
 
 # Requests of one stateless client with no longer pause than this belong to one session.
 SESSION_PAUSE = 3_600.0
-_ROOTS_SECONDS, _SETTLE_SECONDS = 2.0, 15.0
-_MOST_VISITS = 4_096
+_SETTLE_SECONDS = 15.0
+_MOST_VISITS, _MOST_SUBSCRIBED = 4_096, 1_000
+_PASSING = "stateless:"
 _LISTS = {"resources/list", "resources/templates/list", "prompts/list", "tools/list"}
 _CACHED = {*_LISTS, "resources/read", "server/discover"}
+# Whose results are a server's own words.
+_READ = {"resources/read", "prompts/get"}
 Handler = Callable[["Hub", Client, Flight, Message], Awaitable[Any]]
 
 
@@ -86,12 +88,15 @@ class Hub:
         facts = Facts(pipeline.store, pipeline.clock)
         self.subscriptions = Subscriptions()
         self.relay = Relay(seal, pipeline.clock)
+        self.inventory = Inventory()
         self.news = News(self)
         self.fleet = Fleet(self.news, facts, limits, say, self.news.withdrawn)
+        self.watches = Watches(self.fleet, say)
         self.resources = Resources(self.fleet, envelope)
-        self.calls = Calls(pipeline, self.catalogue, self.fleet, self.relay, seal, user, say)
+        self.calls = Calls(pipeline, self.catalogue, self.fleet, self.inventory, self.relay, seal, user, say)
         self._seal = seal
         self._shown: tuple[Any, list[Message], list[Message]] = (None, [], [])
+        self._told: list[Message] | None = None
 
     # -- who is there -----------------------------------------------------------------------------------
 
@@ -108,7 +113,7 @@ class Hub:
             era=STATELESS, agent=agent, label=label, owner=owner, visit=self._visit(owner), send=_unheard
         )
         # What is kept for it between requests is kept for its owner.
-        client.id = f"stateless:{owner}"
+        client.id = f"{_PASSING}{owner}"
         read_envelope(client, {"_meta": meta}, STATELESS_VERSIONS)
         return client
 
@@ -127,7 +132,52 @@ class Hub:
         if self.clients.pop(client.id, None) is None:
             return
         client.gone()
+        self.watches.drop(client)
+        if client.era == STATELESS:
+            self.relay.forget(client.owner)
         self.fleet.let_go(client.id)
+
+    def turn_out(self, owner: str) -> int:
+        """Whoever is responsible for these clients may not come in any more: how many were there."""
+        theirs = [each for each in self.clients.values() if each.owner == owner]
+        for each in theirs:
+            self.leave(each)
+        for passing in [each for each in self.in_passing if each.owner == owner]:
+            passing.gone()
+        self.relay.forget(owner)
+        self.fleet.let_go(f"{_PASSING}{owner}")
+        self._visits.pop(owner, None)
+        return len(theirs)
+
+    async def close(self) -> None:
+        """Everybody leaves; no server's process and no task of ours is left."""
+        self.subscriptions.end()
+        for client in list(self.clients.values()):
+            self.leave(client)
+        await self.relay.close()
+        await self.news.close()
+        await self.watches.close()
+        await self.fleet.close()
+        await self.calls.outcomes.close()
+
+    def holder(self, upstream: Upstream) -> Client | None:
+        """The client a server's word can be about; nobody where it could be another's."""
+        return self.clients.get(self.held_by(upstream))
+
+    def held_by(self, upstream: Upstream) -> str:
+        """Whose a connection is: its own client's, the only one's that used it, or whose request it works on.
+
+        Servers ask while they work on a request. One that others gave up may still be worked on: after
+        that nobody can tell.
+        """
+        if upstream.private_to or len(upstream.users) == 1:
+            return upstream.private_to or next(iter(upstream.users))
+        working = {
+            client.id
+            for client in (*self.clients.values(), *self.in_passing)
+            if any(flight.upstream is upstream for flight in client.flights.values())
+        } | {each.errand.client.id for each in self.relay.runs.values() if each.errand.upstream is upstream}
+        return next(iter(working)) if len(working) == 1 and not upstream.abandoned else ""
 
     def input_schema(self, name: str) -> Message | None:
         found = self.catalogue.tool(name)
@@ -139,18 +189,18 @@ class Hub:
     async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message | None:
         """The response to a request; nothing when its client took it back."""
         number, method, params = message["id"], message["method"], message.get("params", {})
-        if number in client.flights and client.era == HANDSHAKE:
+        if number in client.flights:
             return failure(number, RpcError(INVALID_REQUEST, "A request with this id is still under way."))
         if len(client.flights) >= MOST_FLIGHTS:
             return failure(
                 number, RpcError(INVALID_REQUEST, f"{MOST_FLIGHTS} requests are under way already.")
             )
-        flight = Flight(number, exchange)
+        flight = Flight(client, number, exchange)
         client.flights[number] = flight
         if client.id not in self.clients:
             self.in_passing.add(client)
         try:
-            return response(number, await self._result(client, flight, method, params))
+            return response(number, await self._result(flight, method, params))
         except RpcError as error:
             return failure(number, error)
         except asyncio.CancelledError:
@@ -168,8 +218,11 @@ class Hub:
             client.flights.pop(number, None)
             self.in_passing.discard(client)
 
-    async def _result(self, client: Client, flight: Flight, method: str, params: Message) -> Any:
+    async def _result(self, flight: Flight, method: str, params: Message) -> Any:
+        client = flight.client
         if client.era == STATELESS:
+            # What one request says about its sender holds for that request.
+            client = flight.client = copy.copy(client)
             read_envelope(client, params, STATELESS_VERSIONS)
             handler = _STATELESS.get(method)
         else:
@@ -179,7 +232,7 @@ class Hub:
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:80]!r} here.")
         result = await handler(self, client, flight, params)
-        return stamped(method, result) if client.era == STATELESS else plain(result)
+        return stamped(method, result) if client.era == STATELESS else without_kind(result)
 
     def hear(self, client: Client, message: Message) -> None:
         """A response or a notification; neither is answered."""
@@ -188,7 +241,8 @@ class Hub:
             return
         method, params = message["method"], message.get("params", {})
         if method == "notifications/cancelled":
-            flight = client.flights.get(_number(params.get("requestId")))
+            number = params.get("requestId")
+            flight = client.flights.get(number) if isinstance(number, str | int) else None
             if flight is not None:
                 flight.cancel()
         elif method == "notifications/roots/list_changed":
@@ -216,39 +270,21 @@ class Hub:
         await self.news.listed()
         made = {
             "protocolVersion": client.version,
-            "capabilities": self._capabilities(stateless=False),
+            "capabilities": self.fleet.capabilities(stateless=False),
             "serverInfo": _INFO,
         }
         told = self.catalogue.instructions()
         return {**made, "instructions": told} if told else made
 
-    async def _discover(self, client: Client, _flight: Flight, _params: Message) -> Message:
+    async def _discover(self, _client: Client, _flight: Flight, _params: Message) -> Message:
         await self.fleet.settled(_SETTLE_SECONDS)
         await self.news.listed()
         made: Message = {
             "supportedVersions": list(STATELESS_VERSIONS),
-            "capabilities": self._capabilities(stateless=client.era == STATELESS),
+            "capabilities": self.fleet.capabilities(stateless=True),
         }
         told = self.catalogue.instructions()
         return {**made, "instructions": told} if told else made
-
-    def _capabilities(self, *, stateless: bool) -> Message:
-        """What the servers behind us can do, together; nothing that none of them can."""
-        behind = [each.capabilities for each in self.fleet.ready()]
-        made: Message = {"tools": {"listChanged": True}}
-        if any(isinstance(each.get("prompts"), dict) for each in behind):
-            made["prompts"] = {"listChanged": True}
-        resources = [each["resources"] for each in behind if isinstance(each.get("resources"), dict)]
-        if resources:
-            made["resources"] = {
-                "listChanged": True,
-                "subscribe": any(each.get("subscribe") for each in resources),
-            }
-        if any(isinstance(each.get("completions"), dict) for each in behind):
-            made["completions"] = {}
-        if any(isinstance(each.get("logging"), dict) for each in behind) and not stateless:
-            made["logging"] = {}
-        return made
 
     async def _ping(self, _client: Client, _flight: Flight, _params: Message) -> Message:
         return {}
@@ -279,12 +315,19 @@ class Hub:
             self._shown = force, listed, found
         return self._shown[2]
 
+    def look_at_rules(self) -> None:
+        """A rule may take a tool out of the list, or put it back: clients hear of it."""
+        before, now = self._told, self.visible_tools()
+        self._told = now
+        if before is not None and before is not now and before != now:
+            self.news.changed(frozenset({"tools"}))
+
     def _never(self, name: str) -> bool:
         offered = self.catalogue.tool(name)
         return offered is None or always_denied(self.pipeline, offered, DEFAULT_PROJECT)
 
     async def _call_tool(self, client: Client, flight: Flight, params: Message) -> Any:
-        return await self.calls.call(client, flight, params, await self.project(client))
+        return await self.calls.call(client, flight, params, await project(client, flight))
 
     # -- prompts, resources, completions: passed on -----------------------------------------------------
 
@@ -315,21 +358,24 @@ class Hub:
 
     async def _read_resource(self, client: Client, flight: Flight, params: Message) -> Any:
         server, uri = await self.resources.whose(client, params.get("uri"))
-        result = await self._carried(client, flight, server, "resources/read", {**params, "uri": uri})
-        if not self.fleet.spec(server).trusted:
-            client.visit.tainted_by = server
-        return result
+        return await self._carried(client, flight, server, "resources/read", {**params, "uri": uri})
 
     async def _subscribe(self, client: Client, _flight: Flight, params: Message) -> Message:
-        server, uri = await self.resources.whose(client, params.get("uri"))
-        await self.news.subscribe(client, server, uri)
-        client.subscribed.add(str(params["uri"]))
+        known = params.get("uri")
+        server, uri = await self.resources.whose(client, known)
+        if len(client.subscribed) >= _MOST_SUBSCRIBED:
+            raise RpcError(INVALID_PARAMS, f"{_MOST_SUBSCRIBED:,} resources are subscribed to already.")
+        if known not in client.subscribed:
+            await self.watches.add(client, client, server, uri)
+            client.subscribed.add(str(known))
         return {}
 
     async def _unsubscribe(self, client: Client, _flight: Flight, params: Message) -> Message:
-        server, uri = await self.resources.whose(client, params.get("uri"))
-        client.subscribed.discard(str(params["uri"]))
-        await self.news.unsubscribe(client, server, uri)
+        known = params.get("uri")
+        server, uri = await self.resources.whose(client, known)
+        if known in client.subscribed:
+            client.subscribed.discard(str(known))
+            self.watches.drop(client, server, uri)
         return {}
 
     async def _complete(self, client: Client, flight: Flight, params: Message) -> Any:
@@ -339,8 +385,10 @@ class Hub:
             server, name = self._prompt(given.get("name"))
             ref = {**given, "name": name}
         else:
-            found = self.resources.whose_template(given.get("uri"))
-            server = found or (await self.resources.whose(client, given.get("uri")))[0]
+            server = self.resources.whose_template(given.get("uri")) or ""
+            if not server:
+                server, uri = await self.resources.whose(client, given.get("uri"))
+                ref = {**given, "uri": uri}
         return await self._carried(client, flight, server, "completion/complete", {**params, "ref": ref})
 
     async def _carried(
@@ -348,72 +396,53 @@ class Hub:
     ) -> Any:
         """A request passed on as it is; only its way back across the eras is ours."""
         bound = digest(
-            [method, server, {k: v for k, v in params.items() if k in ("name", "uri", "arguments", "ref")}]
+            [method, server, {key: params.get(key) for key in ("name", "uri", "arguments", "ref")}]
         )
-        upstream = await self.fleet.reach(server, client)
-        seconds = self.fleet.spec(server).timeout or self._call_seconds()
-        errand = Errand(client, flight, upstream, method, onward(params, upstream), seconds, bound)
-        if client.era == STATELESS and params.get("requestState") is not None:
-            return await self._went_on(errand, params)
-        return await self.relay.carry(errand, _as_it_is)
-
-    async def _went_on(self, errand: Errand, params: Message) -> Any:
-        try:
-            state = self._seal().take(
-                params["requestState"],
-                owner=errand.client.owner,
-                digest=errand.digest,
-                now=self.pipeline.clock(),
-            )
-        except ForeignStateError as error:
-            data = {"request": errand.method, "reason": error.why, "client": errand.client.label}
-            await asyncio.to_thread(self.pipeline.note, "request_refused", data)
-            raise
+        state = await self._taken(client, method, params, bound)
         found = params.get("inputResponses")
         responses = found if isinstance(found, dict) else {}
-        if state.kind == "run":
-            return await self.relay.go_on(errand, state, responses)
-        carried = {"requestState": state.carried} if state.carried else {}
-        errand.params = {**errand.params, "inputResponses": responses, **carried}
-        return await self.relay.carry(errand, _as_it_is)
+        trusted = self.fleet.spec(server).trusted
+        try:
+            if state is not None and state.kind == "run":
+                return await self.relay.go_on(client, flight, state, responses)
+            upstream = await self.fleet.reach(server, client)
+            seconds = self.fleet.spec(server).timeout or self._call_seconds()
+            errand = Errand(client, flight, upstream, method, onward(params, upstream), seconds, bound)
+            if state is not None:
+                carried = {"requestState": state.carried} if state.carried else {}
+                errand.params = {**errand.params, "inputResponses": responses, **carried}
+            return await self.relay.carry(errand, _as_it_is)
+        finally:
+            if not trusted and method in _READ:
+                client.visit.tainted_by = server
+
+    async def _taken(self, client: Client, method: str, params: Message, bound: str) -> State | None:
+        """What the client carried for us; raises where it is not its own, and puts that on the record."""
+        if client.era != STATELESS or params.get("requestState") is None:
+            return None
+        now = self.pipeline.clock()
+        try:
+            return self._seal().take(params["requestState"], owner=client.owner, digest=bound, now=now)
+        except ForeignStateError as error:
+            data = {"request": method, "reason": error.why, "client": client.label}
+            await asyncio.to_thread(self.pipeline.note, "request_refused", data)
+            raise
 
     def _call_seconds(self) -> float:
         return self.pipeline.policies.of("", "gateway").settings.gateway.call_seconds
 
     async def _listen(self, client: Client, flight: Flight, params: Message) -> Message:
+        holder = object()
+
         async def wants(uri: str) -> None:
-            with contextlib.suppress(RpcError, CheckreinError, Gone):
+            with contextlib.suppress(RpcError, CheckreinError, Gone, TimeoutError):
                 server, own = await self.resources.whose(client, uri)
-                await self.news.subscribe(client, server, own)
+                await self.watches.add(client, holder, server, own)
 
-        return await self.subscriptions.listen(client, flight.id, params, flight.exchange, wants)
-
-    # -- projects ---------------------------------------------------------------------------------------
-
-    async def project(self, client: Client) -> str:
-        """The project a client's calls belong to: its first root, asked for once; else `default`."""
-        if client.era == STATELESS or not client.can("roots"):
-            return DEFAULT_PROJECT
-        if client.project is None:
-            client.project = asyncio.ensure_future(self._asked_for_roots(client))
-        return await asyncio.shield(client.project)
-
-    async def _asked_for_roots(self, client: Client) -> str:
         try:
-            async with asyncio.timeout(_ROOTS_SECONDS):
-                found = await client.ask("roots/list", {})
-        except (RpcError, TimeoutError):
-            return DEFAULT_PROJECT
-        roots = found.get("roots") if isinstance(found, dict) else None
-        for each in roots if isinstance(roots, list) else []:
-            uri = each.get("uri") if isinstance(each, dict) else None
-            path = unquote(urlsplit(uri).path) if isinstance(uri, str) and uri.startswith("file://") else ""
-            if path.startswith("/") and Path(path).is_dir():
-                return project_of(path)
-        return DEFAULT_PROJECT
-
-    def keeper_of(self, upstream: Upstream) -> Keeper:
-        return self.fleet.keeper(upstream.name)
+            return await self.subscriptions.listen(client, flight.id, params, flight.exchange, wants)
+        finally:
+            self.watches.drop(holder)
 
 
 def stamped(method: str, result: Any) -> Any:
@@ -428,23 +457,12 @@ def stamped(method: str, result: Any) -> Any:
     return made
 
 
-def plain(result: Any) -> Any:
-    """A result for the handshake era, which knows no kinds of results."""
-    if not isinstance(result, dict) or "resultType" not in result:
-        return result
-    return {key: value for key, value in result.items() if key not in ("resultType", "ttlMs", "cacheScope")}
-
-
 async def _as_it_is(work: Awaitable[Any]) -> Any:
     return await work
 
 
 def _unheard(_message: Message) -> None:
     """A stateless client has no line of its own between requests."""
-
-
-def _number(value: Any) -> str | int:
-    return value if isinstance(value, str | int) else ""
 
 
 _INFO: Message = {"name": "checkrein", "title": "Checkrein", "version": __version__}

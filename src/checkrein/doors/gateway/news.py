@@ -147,17 +147,16 @@ class News:
         """A word that belongs to one call: to the one client it can be about, or to nobody."""
         runs = [each.errand for each in self._hub.relay.runs.values() if each.errand.upstream is upstream]
         flights = [
-            (client, flight)
+            flight
             for client in (*self._hub.clients.values(), *self._hub.in_passing)
             for flight in client.flights.values()
             if flight.upstream is upstream
         ]
-        known = {each.client.id for each in runs} | {client.id for client, _ in flights}
+        known = {each.client.id for each in runs} | {each.client.id for each in flights}
         told = notification(method, params)
         if len(known) == 1 and flights:
-            client, flight = flights[-1]
-            if flight.wants_level(client, params.get("level")):
-                flight.exchange.send(told)
+            if flights[-1].client.wants_level(params.get("level")):
+                flights[-1].exchange.send(told)
         elif not known:
             holder = self._hub.holder(upstream)
             if holder is not None and holder.era == HANDSHAKE and holder.wants_level(params.get("level")):

@@ -63,7 +63,10 @@ def _unseen(call: ToolCall, shown: str, entry: str) -> list[str]:
     """Says so where a person would approve what they cannot see."""
     if not shown.endswith("…"):
         return []
-    return [f"(They are longer than this: {len(canonical(call.arguments)):,} bytes. `checkrein audit show {entry}`.)"]
+    size = len(canonical(call.arguments))
+    return [
+        f"(They go on: {size:,} bytes in all. `checkrein audit show {entry}` shows what is kept of them.)"
+    ]
 
 
 def answer(result: Any) -> Answer:

@@ -152,7 +152,8 @@ class Relay:
             flight.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
 
         flight.upstream = errand.upstream
-        async with asyncio.timeout(errand.seconds) as flight.limit:
+        async with asyncio.timeout(errand.seconds) as limit:
+            flight.limit = limit
             try:
                 return await errand.upstream.request(
                     errand.method,
@@ -212,7 +213,8 @@ class Relay:
         def progress(said: Message) -> None:
             run.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
 
-        async with asyncio.timeout(errand.seconds) as run.limit:
+        async with asyncio.timeout(errand.seconds) as limit:
+            run.limit = limit
             try:
                 result = await errand.upstream.request(
                     errand.method,
@@ -242,6 +244,12 @@ class Relay:
         """Whoever is responsible for these requests is gone: nobody comes back for them."""
         for run in [each for each in self.runs.values() if each.errand.client.owner == owner]:
             self._forget(run)
+
+    async def close(self) -> None:
+        tasks = [run.task for run in self.runs.values() if run.task is not None]
+        for run in list(self.runs.values()):
+            self._forget(run)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _heard_of(self, run: Run, client: Client, flight: Flight) -> Any:
         """What the client is told now: the result, or what it must answer first."""

@@ -78,9 +78,7 @@ class Resources:
         asked: Message = {} if cursor is None else {"cursor": cursor}
         try:
             upstream = await self._behind.reach(server, client)
-            result = await upstream.request(
-                method, asked, seconds=_SECONDS, stateless=self._envelope(client)
-            )
+            result = await upstream.request(method, asked, seconds=_SECONDS, stateless=self._envelope(client))
         except (RpcError, CheckreinError, Gone, TimeoutError):
             if cursor is not None:
                 raise

@@ -1,0 +1,81 @@
+"""What each connection says its tools are: the same name must be the same tool wherever it is called.
+
+Listing and calling both come by. A server that shows one connection other tools than a person accepted gains
+nothing by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from checkrein.call import digest
+from checkrein.doors.gateway.messages import Message, RpcError
+from checkrein.doors.gateway.pipes import Gone
+from checkrein.doors.gateway.upstream import Upstream
+
+LIST_SECONDS = 30.0
+_MOST_PAGES, _MOST_LISTED, _LOOKS = 100, 2_000, 3
+_METHODS = {"tools": "tools/list", "prompts": "prompts/list"}
+_SEVERAL = "several"
+
+
+class Inventory:
+    """Hashes of tools, by connection and name."""
+
+    def __init__(self) -> None:
+        self._hashes: WeakKeyDictionary[Upstream, dict[str, str]] = WeakKeyDictionary()
+        # The reading that counts is the one begun last.
+        self._latest: WeakKeyDictionary[Upstream, object] = WeakKeyDictionary()
+
+    def outdated(self, upstream: Upstream) -> None:
+        """The server says that its tools are others now."""
+        self._hashes.pop(upstream, None)
+        self._latest.pop(upstream, None)
+
+    async def tools(self, upstream: Upstream) -> list[Any]:
+        """Read them now; raises RpcError, Gone or TimeoutError."""
+        mark = self._latest[upstream] = object()
+        rows = await pages(upstream, "tools")
+        if self._latest.get(upstream) is mark:
+            self._hashes[upstream] = _hashes(rows)
+        return rows
+
+    async def differs(self, upstream: Upstream, tool: str, accepted: str) -> str:
+        """Why the tool must not be called at this connection; nothing when it is the accepted one."""
+        # INVARIANT: a call reaches a connection only where its tool is, word for word, what was accepted.
+        for _ in range(_LOOKS):
+            known = self._hashes.get(upstream)
+            if known is not None:
+                return "" if known.get(tool) == accepted else "Its definition there is not the accepted one."
+            try:
+                await self.tools(upstream)
+            except (RpcError, Gone, TimeoutError) as error:
+                return f"Its definition there cannot be read: {error}"
+        return "Its definition there changes all the time."
+
+
+def _hashes(rows: list[Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in rows:
+        name = each.get("name") if isinstance(each, dict) else None
+        if isinstance(name, str):
+            found[name] = _SEVERAL if name in found else digest(each)
+    return found
+
+
+async def pages(upstream: Upstream, kind: str) -> list[Any]:
+    """Everything a server lists of a kind, within bounds."""
+    if not isinstance(upstream.capabilities.get(kind), dict):
+        return []
+    rows: list[Any] = []
+    cursor: Any = None
+    for _ in range(_MOST_PAGES):
+        params: Message = {} if cursor is None else {"cursor": cursor}
+        page = await upstream.request(_METHODS[kind], params, seconds=LIST_SECONDS)
+        found = page.get(kind) if isinstance(page, dict) else None
+        rows += found if isinstance(found, list) else []
+        cursor = page.get("nextCursor") if isinstance(page, dict) else None
+        if not isinstance(cursor, str) or not cursor or len(rows) > _MOST_LISTED:
+            break
+    return rows

@@ -12,7 +12,9 @@ from checkrein.agents import Agents
 from checkrein.authority.phase import switch
 from checkrein.call import tool_call
 from checkrein.console.serving import Console
+from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
+from notebook import Notes
 
 
 class Answer:
@@ -66,11 +68,40 @@ def agents(pipeline):
 
 
 @pytest.fixture
-def console(pipeline, agents):
-    made = Console(pipeline, agents)
+def gateway(pipeline, agents):
+    """A real gateway, made when it is first asked for."""
+    made = []
+
+    def get():
+        if not made:
+            made.append(Gateway(pipeline, agents, lambda _: None))
+            made[0].open()
+        return made[0]
+
+    yield get
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def console(pipeline, agents, gateway):
+    made = Console(pipeline, agents, None, gateway)
     made.start(0)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def notes(tmp_path):
+    return Notes(tmp_path)
+
+
+@pytest.fixture
+def added(visitor, notes):
+    """A server called notes that runs, with nothing accepted."""
+    answer = visitor.post("/servers/add", {"name": "notes", "line": notes.line, "answer": "start"})
+    assert answer.status == 303, answer.text
+    return notes
 
 
 @pytest.fixture

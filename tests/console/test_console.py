@@ -101,7 +101,20 @@ def test_who_signs_out_is_out(visitor):
     assert visitor.get("/").status == 401
 
 
-@pytest.mark.parametrize("path", ["/", "/calls", "/trust", "/policy", "/sessions", "/health"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/calls",
+        "/trust",
+        "/policy",
+        "/sessions",
+        "/health",
+        "/servers",
+        "/servers/clients",
+        "/servers/secrets",
+    ],
+)
 def test_every_page_opens_with_nothing_recorded_and_with_something(visitor, work, path):
     assert visitor.get(path).status == 200
     work(3)
@@ -118,7 +131,7 @@ def test_what_is_not_there_is_said(visitor, path):
 
 def test_nothing_is_asked_of_other_machines(visitor, work):
     work()
-    for path in ("/", "/calls", "/trust", "/policy", "/sessions", "/health"):
+    for path in ("/", "/calls", "/trust", "/policy", "/sessions", "/health", "/servers"):
         found = re.findall(r'(?:src|href|action)="([^"]+)"', visitor.get(path).text)
         assert found
         assert all(each.startswith(("/", "#")) for each in found)
@@ -171,7 +184,8 @@ WORDS = st.text(max_size=40) | st.sampled_from(
 NAMES = st.sampled_from(
     "answer message edited result remember for pick project session tool decision domain since until words "
     "before after known room page content sure name action pattern server when priority expires_at uses "
-    "reason editing passphrase new again old sha256 back csrf".split()
+    "reason editing passphrase new again old sha256 back csrf only pick source value url env headers "
+    "lines".split()
 )
 HEADERS = st.dictionaries(
     st.sampled_from(

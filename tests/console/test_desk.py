@@ -36,3 +36,12 @@ def test_failures_are_kept_but_not_without_end(desk):
             desk.failed(error)
     assert len(desk.failures) == 20
     assert desk.failures[-1].startswith("RuntimeError: number 49 (test_desk.py:")
+
+
+def test_who_is_connected_is_asked_of_the_gateway_if_there_is_one(pipeline, agents, desk):
+    class Gateway:
+        def clients(self):
+            return [{"label": "one"}]
+
+    assert desk.connected() == []
+    assert Desk(pipeline, agents, None, Gateway).connected() == [{"label": "one"}]

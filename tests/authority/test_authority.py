@@ -9,6 +9,8 @@ from checkrein.errors import InputError, NotFoundError, PersonOnlyError
 from checkrein.store.agents import Session, put_session
 
 PERSON_ONLY = {
+    "client.add": {"name": "x"},
+    "client.revoke": {"id": "x"},
     "installation.add": {"agent": "claude-code", "folder": ""},
     "installation.remove": {"agent": "claude-code", "folder": ""},
     "phase.set": {"name": "building"},
@@ -45,6 +47,7 @@ PERSON_ONLY = {
     "upstream.test": {"name": "x"},
 }
 OPEN = (
+    "client.list",
     "grant.list",
     "installation.list",
     "ledger.checkpoint",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import click
 
 from checkrein.cli.opening import confirmed, json_option
-from checkrein.cli.servers_asking import ask_server, on_a_terminal, pairs, progress
+from checkrein.cli.servers_asking import ask_server, on_a_terminal, pairs
 from checkrein.cli.servers_connect import connect
 from checkrein.cli.servers_import import import_
 from checkrein.cli.servers_review import accept, browse, pending, refuse, review, risks, settle
@@ -28,8 +27,6 @@ from checkrein.cli.terminal import plain, say, say_json
 from checkrein.errors import CheckreinError, InputError
 from checkrein.settings.server_imports import Found, plan
 from checkrein.settings.servers import check_name, server_spec
-
-_LISTED_SECONDS = 5.0
 
 
 @click.group(invoke_without_command=True)
@@ -156,7 +153,7 @@ def _first_run(name: str, as_json: bool) -> None:
     """Start it, wait for what it says about itself, and let a person decide about that."""
     try:
         status = ask_server("upstream.start", doing=f"Starting {name}", name=name)
-        found = _once_listed(name)
+        found = pending(name)
     except CheckreinError as error:
         error.remedy = (
             f"{error.remedy} It stays added; `checkrein servers remove {name}` takes it out.".strip()
@@ -194,15 +191,6 @@ def _decided(name: str, found: list[dict[str, Any]]) -> None:
         else:
             say(f"Later: checkrein servers accept {name}")
         return
-
-
-def _once_listed(name: str) -> list[dict[str, Any]]:
-    """What it says about itself; its lists come a moment after it is ready."""
-    deadline = time.monotonic() + _LISTED_SECONDS
-    with progress(f"Reading what {name} offers"):
-        while not (found := pending(name)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-    return found
 
 
 @servers.command()

@@ -120,16 +120,17 @@ class Agents:
             return "the processes it comes from cannot be followed to the first one"
         return _detached(line, beginnings(self._store))
 
-    def run_by_agent(self, peer: Peer) -> str:
+    def run_by_agent(self, peer: Peer, *, itself: bool = False) -> str:
         """Why a program speaks for no person although an agent's own client may: an agent runs it.
 
-        An agent starts the programs of its MCP configuration itself; whatever else starts one inside it is
-        something the agent runs.
+        An agent starts the programs of its MCP configuration itself, or (`itself`) is the client; whatever
+        else does so inside it is something the agent runs.
         """
         line = _lineage(peer.pid)
         spoken = {(process.pid, process.started) for _, process in self._speakers()}
-        if len(line) > 1 and (line[1].pid, line[1].started) in spoken:
-            above = line[2:]
+        place = 0 if itself else 1
+        if len(line) > place and (line[place].pid, line[place].started) in spoken:
+            above = line[place + 1 :]
             inside = any((each.pid, each.started) in spoken for each in above)
             return "it comes from inside another agent" if inside else ""
         return self.not_a_person(peer)

@@ -18,7 +18,7 @@ from checkrein.doors.gateway.hub import Hub
 from checkrein.doors.gateway.leftovers import sweep
 from checkrein.doors.gateway.passing import Passed
 from checkrein.doors.gateway.sealing import Seal
-from checkrein.errors import StoreError
+from checkrein.errors import CheckreinError, StoreError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.settings.servers import ServerSpec
@@ -109,17 +109,20 @@ class Gateway:
         if wanted and self._http is None:
             from checkrein.doors.gateway.front_http import HttpFront
 
-            front = HttpFront(hub, tokens, self._say)
+            front = HttpFront(hub, tokens, self._say, speaks=self._speaks_over_http)
             try:
                 found = await front.open(port)
-            except OSError as error:
-                self._say(f"/mcp cannot be opened: {error.strerror}")
+            except (OSError, CheckreinError) as error:
+                self._say(f"/mcp cannot be opened: {error}")
                 return
             self._http = front
             self._say(f"/mcp on 127.0.0.1:{found}")
         elif not wanted and self._http is not None:
             front, self._http = self._http, None
             await front.close()
+
+    def _speaks_over_http(self, peer: Peer) -> bool:
+        return not self._agents.run_by_agent(peer, itself=True)
 
     async def _close(self, hub: Hub) -> None:
         hub.subscriptions.end()
@@ -179,7 +182,8 @@ class Gateway:
     @property
     def busy(self) -> int:
         """Requests under way."""
-        return self._front.busy if self._front is not None else 0
+        fronts = (self._front, self._http)
+        return sum(front.busy for front in fronts if front is not None)
 
     def servers(self) -> list[dict[str, Any]]:
         """How every server does."""
@@ -309,6 +313,7 @@ class Gateway:
             return [
                 {
                     "label": each.label,
+                    "owner": each.owner,
                     "agent": each.agent,
                     "era": each.era,
                     "session": each.visit.session,
@@ -323,6 +328,8 @@ class Gateway:
         """A client's token is taken back: its sessions end at once."""
 
         async def end() -> int:
+            if self._http is not None:
+                self._http.revoke(owner)
             return self._known().turn_out(owner)
 
         return self._do(end())

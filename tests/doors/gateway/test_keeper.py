@@ -249,6 +249,7 @@ def test_the_longest_idle_makes_room_and_when_all_are_busy_nobody_does(run, tmp_
     async def use(kept):
         first = await kept.reach(Client("1"))
         second = await kept.reach(Client("2"))
+        await asyncio.sleep(0.01)
         await first.request("echo", {}, seconds=5)
         third = await kept.reach(Client("3"))
         await until(lambda: not second.ready)

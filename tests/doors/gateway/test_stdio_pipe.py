@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -195,7 +196,7 @@ def test_one_that_closes_its_output_and_lives_on_is_ended(tmp_path):
         await until(lambda: ends.ends)
 
     ends = run(spec_of(tmp_path, source), use)
-    assert ends.ends == ["it closed its output"] and ends.heard
+    assert ends.ends == ["it closed its input or output"] and ends.heard
 
 
 def test_everything_it_started_ends_with_it_even_when_it_does_not_want_to(tmp_path):
@@ -308,3 +309,21 @@ def test_a_process_is_written_down_while_it_runs(tmp_path):
         assert json.loads(found.read_bytes())["pid"] == ends.pipe.pid
 
     run(spec_of(tmp_path, GOOD), use)
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_giving_up_while_it_opens_leaves_neither_process_nor_file(tmp_path, steps):
+    async def main():
+        before = len(os.listdir("/dev/fd"))
+        ends = Ends(spec_of(tmp_path))
+        opening = asyncio.create_task(ends.pipe.open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        await ends.pipe.close()
+        assert ends.pipe.pid is None or not is_running(ends.pipe.pid)
+        assert len(os.listdir("/dev/fd")) == before
+
+    asyncio.run(main())
+    gc.collect()

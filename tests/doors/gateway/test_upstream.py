@@ -117,7 +117,10 @@ def test_a_server_of_the_other_era_is_told_apart_from_a_broken_one(tmp_path, env
         ("import sys; sys.stderr.write('no licence\\n'); sys.exit(7)", "exit status 7. It wrote: no licence"),
         ("import time; time.sleep(600)", "did not answer within 1 seconds"),
         ("while True: print('x')", "lines that are no messages"),
-        ("import os, sys, time; sys.stdin.readline(); os.close(1); time.sleep(600)", "closed its output"),
+        (
+            "import os, sys, time; sys.stdin.readline(); os.close(1); time.sleep(600)",
+            "closed its input or output",
+        ),
         ('print(\'{"jsonrpc": "2.0", "id": 1, "result": [1]}\'); input(); input()', "do not know"),
     ],
 )

@@ -9,13 +9,16 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections import deque
+import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from checkrein.doors.gateway import leftovers
 from checkrein.doors.gateway.messages import LARGEST, MalformedError, Message, decode, encode
 from checkrein.doors.gateway.pipes import MOST_UNSENT, Gone, Hear, Over, PipeError
+from checkrein.doors.gateway.tail import MOST_BYTES, Tail
 from checkrein.errors import StoreError
 
 if TYPE_CHECKING:
@@ -28,27 +31,43 @@ _PASSED_ON = (
     *("XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
 )
 _MOST_STRAY = 100
-_TAIL_LINES, _TAIL_BYTES = 50, 500
 # A server that reads the end of its input may leave by itself; then it is told to, then made to.
 _LEAVE_SECONDS, _TERM_SECONDS, _KILL_SECONDS = 0.2, 2.0, 2.0
 # How long what is left of the output may take to arrive after the process, and the other way round.
 _DRAIN_SECONDS = 0.5
 
 
-class StdioPipe(asyncio.SubprocessProtocol):
+class _End(asyncio.Protocol):
+    """Our end of one of the process's three pipes."""
+
+    def __init__(self, heard: Callable[[bytes], None], lost: Callable[[_End], None]) -> None:
+        self._heard, self._lost = heard, lost
+        self.transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._heard(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._lost(self)
+
+
+class StdioPipe:
     """One server process."""
 
     fault: PipeError | None = None
 
     def __init__(self, spec: ServerSpec, hear: Hear, over: Over) -> None:
         self._spec, self._hear, self._over = spec, hear, over
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._input: asyncio.WriteTransport | None = None
+        self._ends: set[_End] = set()
         self._line: list[bytes] = []
         self._line_size = 0
         self._stray = 0
-        self._tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
-        self._tail_part = b""
+        self._tail = Tail()
         self._note: Path | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -58,35 +77,56 @@ class StdioPipe(asyncio.SubprocessProtocol):
         self.ended = ""
 
     async def open(self) -> None:
-        loop = asyncio.get_running_loop()
         leftovers_once()
-        folder = _folder(self._spec)
         try:
-            transport, _ = await loop.subprocess_exec(
-                lambda: self,
-                self._spec.command,
-                *self._spec.args,
-                env=environment(self._spec),
-                cwd=folder,
-                start_new_session=True,
-            )
+            process = _started(self._spec)
         except (OSError, ValueError) as error:
             raise _not_started(self._spec, error) from error
-        self._transport = transport
-        self._input = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-        # What waits is counted by `send`; nobody is ever paused.
-        self._input.set_write_buffer_limits(high=MOST_UNSENT)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # As early as we know of the process, so that nothing can come between it and its watcher.
-        self._transport = cast("asyncio.SubprocessTransport", transport)
-        self.pid = self._transport.get_pid()
-        leftovers.watcher.add(self.pid)
+        self._process, self.pid = process, process.pid
+        self._watch(process)
+        # Half a connection is worse than none: it is finished even when nobody waits for it any more.
+        connecting = asyncio.get_running_loop().create_task(self._connect(process))
         try:
-            self._note = leftovers.note(self._spec.name, self.pid)
+            await asyncio.shield(connecting)
+        except BaseException:
+            await asyncio.wait([connecting])
+            await self.close()
+            raise
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """See to it, before anything else, that the process ends when we do and that we hear when it ends."""
+        leftovers.watcher.add(process.pid)
+        try:
+            self._note = leftovers.note(self._spec.name, process.pid)
         except (OSError, StoreError):
             # The watcher knows of it; a full disk stops no server.
             self._note = None
+        loop = asyncio.get_running_loop()
+
+        def wait() -> None:
+            process.wait()
+            # A loop that was closed has nobody left to tell.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._has_exited)
+
+        # Works on every kind of loop, in every thread, without a say in how signals are handled.
+        threading.Thread(target=wait, name=f"waits for {self._spec.name}", daemon=True).start()
+
+    async def _connect(self, process: subprocess.Popen[bytes]) -> None:
+        loop = asyncio.get_running_loop()
+        assert process.stdin and process.stdout and process.stderr  # noqa: S101 - we asked for all three
+        output, errors = self._end_for(self._read_some), self._end_for(self._tail.feed)
+        await loop.connect_read_pipe(lambda: output, process.stdout)
+        await loop.connect_read_pipe(lambda: errors, process.stderr)
+        end = self._end_for(_nothing)
+        self._input, _ = await loop.connect_write_pipe(lambda: end, process.stdin)
+        # What waits is counted by `send`; nobody is ever paused.
+        self._input.set_write_buffer_limits(high=MOST_UNSENT)
+
+    def _end_for(self, heard: Callable[[bytes], None]) -> _End:
+        made = _End(heard, self._lose)
+        self._ends.add(made)
+        return made
 
     def send(self, message: Message) -> None:
         line = self._input
@@ -97,10 +137,7 @@ class StdioPipe(asyncio.SubprocessProtocol):
             raise Gone(self.ended)
         line.write(encode(message) + b"\n")
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 2:
-            self._note_tail(data)
-            return
+    def _read_some(self, data: bytes) -> None:
         start = 0
         while not self.ended and (end := data.find(b"\n", start)) >= 0:
             line, start = data[start:end], end + 1
@@ -120,7 +157,7 @@ class StdioPipe(asyncio.SubprocessProtocol):
             message = decode(line)
         except MalformedError as error:
             self._stray += 1
-            self._tail.append(b"not a message (%s): " % error.message.encode() + line[:_TAIL_BYTES])
+            self._tail.add(b"not a message (%s): " % error.message.encode() + line[:MOST_BYTES])
             if len(line) > LARGEST:
                 self._end(f"it sent a message of more than {LARGEST:,} bytes")
             elif self._stray >= _MOST_STRAY:
@@ -128,40 +165,47 @@ class StdioPipe(asyncio.SubprocessProtocol):
             return
         self._hear(message)
 
-    def _note_tail(self, data: bytes) -> None:
-        # Only the last lines of a flood are looked at.
-        *lines, rest = (self._tail_part + data).rsplit(b"\n", _TAIL_LINES + 1)
-        self._tail.extend(line[:_TAIL_BYTES] for line in lines[-_TAIL_LINES:])
-        self._tail_part = rest[:_TAIL_BYTES]
-
     @property
     def tail(self) -> tuple[str, ...]:
-        lines = [*self._tail, self._tail_part] if self._tail_part else [*self._tail]
-        return tuple(_plain(line) for line in lines[-_TAIL_LINES:])
+        return self._tail.lines
 
-    def process_exited(self) -> None:
+    def _has_exited(self) -> None:
         self._exited.set()
         # Whoever it started and left behind goes too; that also ends their hold on its output.
         self._signal(signal.SIGKILL)
-        self._finish_after(_DRAIN_SECONDS)
+        for end in list(self._ends):
+            if end.transport is self._input is not None:
+                self._let_go(end)
+        self._finish_soon()
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        if fd == 1:
-            self._finish_after(_DRAIN_SECONDS)
+    def _let_go(self, end: _End) -> None:
+        if end.transport is None:
+            self._lose(end)
+        elif end.transport is self._input:
+            # What was not sent yet is not waited for.
+            self._input.abort()
+        else:
+            end.transport.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._lost.set()
-        self._end(self._how())
+    def _lose(self, end: _End) -> None:
+        self._ends.discard(end)
+        if not self._ends:
+            self._lost.set()
+        self._finish_soon()
 
-    def _finish_after(self, seconds: float) -> None:
-        if self._timer is None and not self.ended:
-            self._timer = asyncio.get_running_loop().call_later(seconds, lambda: self._end(self._how()))
+    def _finish_soon(self) -> None:
+        """The end is near: what is left of the output, or the process itself, has a moment to come."""
+        if not self._ends and self._exited.is_set():
+            self._end(self._how())
+        elif self._timer is None and not self.ended:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_DRAIN_SECONDS, lambda: self._end(self._how()))
 
     def _how(self) -> str:
         """How the process ended, in words."""
-        code = None if self._transport is None else self._transport.get_returncode()
+        code = self._process.returncode if self._process is not None and self._exited.is_set() else None
         if code is None:
-            return "it closed its output"
+            return "it closed its input or output"
         return f"exit status {code}" if code >= 0 else f"signal {-code}"
 
     def _end(self, why: str) -> None:
@@ -179,7 +223,7 @@ class StdioPipe(asyncio.SubprocessProtocol):
         return self._closing
 
     async def close(self) -> None:
-        if self._transport is None:
+        if self._process is None:
             self.ended = self.ended or "closed"
             return
         self._end("closed")
@@ -192,16 +236,22 @@ class StdioPipe(asyncio.SubprocessProtocol):
         if self._input is not None:
             self._input.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._exited.wait(), _LEAVE_SECONDS)
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await self._exited.wait()
         if not await self._is_gone_after(signal.SIGTERM, _TERM_SECONDS):
             await self._is_gone_after(signal.SIGKILL, _KILL_SECONDS)
-        if self._transport is not None:
-            # Somebody who left the group may hold the other ends; we let go of ours.
-            self._transport.close()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._lost.wait(), _KILL_SECONDS)
-        if self.pid is not None:
-            leftovers.watcher.remove(self.pid)
+        # Somebody who left the group may hold the other ends; we let go of ours.
+        for end in list(self._ends):
+            self._let_go(end)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_KILL_SECONDS):
+                await self._lost.wait()
+        if (process := self._process) is not None:
+            leftovers.watcher.remove(process.pid)
+            for each in (process.stdin, process.stdout, process.stderr):
+                # Closed already, unless it never was connected.
+                if each is not None:
+                    each.close()
         if self._note is not None:
             self._note.unlink(missing_ok=True)
 
@@ -219,6 +269,23 @@ class StdioPipe(asyncio.SubprocessProtocol):
     def _signal(self, number: int) -> None:
         if self.pid:
             leftovers.signal_group(self.pid, number)
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _started(spec: ServerSpec) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - what a person wrote into the servers file
+        [spec.command, *spec.args],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=environment(spec),
+        cwd=_folder(spec),
+        start_new_session=True,
+    )
 
 
 _swept = False
@@ -263,8 +330,3 @@ def _not_started(spec: ServerSpec, error: OSError | ValueError) -> PipeError:
         )
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return PipeError(f"{spec.name}: {spec.command} did not start: {said}.", remedy="See `checkrein servers`.")
-
-
-def _plain(line: bytes) -> str:
-    """A line as it may be shown: what could move a cursor or turn text around is left out."""
-    return "".join(char for char in line.decode("utf-8", "replace") if char.isprintable() or char == "\t")

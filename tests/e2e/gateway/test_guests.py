@@ -217,7 +217,8 @@ async def watched(client):
 @pytest.mark.parametrize("way", ["stdio", "http"])
 def test_changes_and_log_lines_arrive_in_the_handshake_era(gate, way):
     async def work():
-        guest = Guest()
+        # A client that cannot be asked anything shares the server with others.
+        guest = Guest(asks=False, samples=False, roots=False)
         async with connected(gate, guest, way, "legacy") as client:
             await client.set_logging_level("info")
             await client.call_tool(f"{NAME}test_tool_with_logging", {})

@@ -1,6 +1,8 @@
 """A real Unix-socket server in a thread, and the frames it may send."""
 
 import contextlib
+import os
+import select
 import socket
 import struct
 import threading
@@ -27,6 +29,37 @@ def meaning(reply):
     if body[0] not in (0, 2) or out > length:
         return None
     return body[0], body[5:out], body[out:]
+
+
+class Streams:
+    """What a pump passed, used as if it were the connection; says the last word when it is closed."""
+
+    def __init__(self, connection):
+        self.connection, self.ended = connection, False
+        connection.sendall(frame(0, b"PASS"))
+        word, self.fds, _, _ = socket.recv_fds(connection, 10, 10)
+        assert (word, len(self.fds)) == (b".", 2)
+
+    def recv(self, count):
+        select.select([self.fds[0]], [], [])
+        piece = os.read(self.fds[0], count)
+        self.ended = self.ended or not piece
+        return piece
+
+    def sendall(self, data):
+        view = memoryview(data)
+        while view:
+            select.select([], [self.fds[1]], [])
+            view = view[os.write(self.fds[1], view[:4096]) :]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for fd in self.fds:
+            os.close(fd)
+        if self.ended:
+            self.connection.sendall(b".")
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""Both clients as a pump: bytes between an MCP client's standard streams and the server, until one ends."""
+"""Both clients as a pump: an MCP client's standard streams are passed on, or copied there and back."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ import pytest
 import checkrein
 from checkrein import peers
 from hookclient.conftest import clean
-from hookclient.servers import KEEP_ALIVE, frame
+from hookclient.servers import KEEP_ALIVE, Streams, frame
 from hookclient.test_starting import STAND_IN
 
 GO = frame()
@@ -35,11 +35,33 @@ def pumping(client, door, **more):
             process.kill()
 
 
-def echo(connection):
+@pytest.fixture(params=["copies", "passes"])
+def agree(request):
+    """Agrees to the connection: what the server talks on from there, in either way."""
+
+    @contextlib.contextmanager
+    def agree(connection):
+        if request.param == "copies":
+            connection.sendall(GO)
+            yield connection
+        else:
+            with Streams(connection) as line:
+                yield line
+
+    agree.passes = request.param == "passes"
+    return agree
+
+
+@pytest.fixture
+def echo(agree):
     """Agrees, then sends back whatever comes, to its end."""
-    connection.sendall(GO)
-    while piece := connection.recv(1 << 16):
-        connection.sendall(piece)
+
+    def echo(connection):
+        with agree(connection) as line:
+            while piece := line.recv(1 << 16):
+                line.sendall(piece)
+
+    return echo
 
 
 def read_all(stream, count):
@@ -69,16 +91,16 @@ def write_all(stream, data):
         view = view[stream.write(view) :]
 
 
-def test_it_says_who_it_is_and_where(client, door, serve, tmp_path):
+def test_it_says_who_it_is_and_where(client, door, serve, tmp_path, echo):
     server = serve(echo)
     with pumping(client, door, cwd=tmp_path, env=clean(CLAUDE_PROJECT_DIR="/p")) as process:
         process.stdin.close()
         assert process.wait(10) == 0
-    head = f"checkrein 1 {checkrein.__version__}\nmcp\nCWD={tmp_path}\nCLAUDE_PROJECT_DIR=/p\n\n"
+    head = f"checkrein 1 {checkrein.__version__}\nmcp\nCWD={tmp_path}\nPASSES=1\nCLAUDE_PROJECT_DIR=/p\n\n"
     assert server.requests == [head.encode()]
 
 
-def test_lines_go_there_and_back(client, door, serve):
+def test_lines_go_there_and_back(client, door, serve, echo):
     serve(echo)
     with pumping(client, door) as process:
         for line in (b'{"id":1}\n', b"\0\xff\n", b"x" * 5000 + b"\n"):
@@ -89,7 +111,7 @@ def test_lines_go_there_and_back(client, door, serve):
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
-def test_megabytes_both_ways_at_once(client, door, serve):
+def test_megabytes_both_ways_at_once(client, door, serve, echo):
     serve(echo)
     data = random.Random(1).randbytes(9 << 20)
     with pumping(client, door) as process:
@@ -99,24 +121,25 @@ def test_megabytes_both_ways_at_once(client, door, serve):
         assert process.wait(10) == 0
 
 
-def test_a_reader_that_waits_holds_up_only_its_own_direction(client, door, serve):
+def test_a_reader_that_waits_holds_up_only_its_own_direction(client, door, serve, agree):
     """INVARIANT: answers nobody reads yet never keep what the client says from the server."""
     heard = threading.Event()
 
     def says_much(connection):
         def talk():
             with contextlib.suppress(OSError):
-                connection.sendall(b"y" * (4 << 20))
+                line.sendall(b"y" * (4 << 20))
 
-        connection.sendall(GO)
-        talking = threading.Thread(target=talk)
-        talking.start()
-        time.sleep(0.1)  # until the pipe is full
-        count = 0
-        while count < 300_000:
-            count += len(connection.recv(1 << 16))
-        heard.set()
-        talking.join(10)
+        with agree(connection) as line:
+            talking = threading.Thread(target=talk)
+            talking.start()
+            time.sleep(0.1)  # until the pipe is full
+            count = 0
+            while count < 300_000:
+                count += len(line.recv(1 << 16))
+            heard.set()
+            talking.join(10)
+            assert line.recv(1) == b""
 
     serve(says_much)
     with pumping(client, door) as process:
@@ -127,14 +150,14 @@ def test_a_reader_that_waits_holds_up_only_its_own_direction(client, door, serve
         assert process.wait(10) == 0
 
 
-def test_answers_after_the_clients_end_still_come(client, door, serve):
+def test_answers_after_the_clients_end_still_come(client, door, serve, agree):
     def answers_late(connection):
-        connection.sendall(GO)
-        said = b""
-        while piece := connection.recv(1 << 16):
-            said += piece
-        time.sleep(0.1)
-        connection.sendall(b"you said " + said)
+        with agree(connection) as line:
+            said = b""
+            while piece := line.recv(1 << 16):
+                said += piece
+            time.sleep(0.1)
+            line.sendall(b"you said " + said)
 
     serve(answers_late)
     with pumping(client, door) as process:
@@ -142,8 +165,12 @@ def test_answers_after_the_clients_end_still_come(client, door, serve):
         assert process.returncode == 0
 
 
-def test_a_server_that_ends_first_is_an_error(client, door, serve):
-    serve(lambda connection: connection.sendall(GO + b"last words\n"))
+def test_a_server_that_ends_first_is_an_error(client, door, serve, agree):
+    def says_little(connection):
+        with agree(connection) as line:
+            line.sendall(b"last words\n")
+
+    serve(says_little)
     with pumping(client, door) as process:
         assert process.stdout.read() == b"last words\n"
         assert process.wait(10) == 1
@@ -152,11 +179,11 @@ def test_a_server_that_ends_first_is_an_error(client, door, serve):
         )
 
 
-def test_a_server_that_ends_with_much_unread(client, door, serve):
+def test_a_server_that_ends_with_much_unread(client, door, serve, agree):
     def hangs_up(connection):
-        connection.sendall(GO)
-        connection.recv(10)
-        connection.sendall(b"too long\n")
+        with agree(connection) as line:
+            line.recv(10)
+            line.sendall(b"too long\n")
 
     serve(hangs_up)
     with pumping(client, door, stdin=subprocess.PIPE) as process:
@@ -172,22 +199,23 @@ def test_a_server_that_ends_with_much_unread(client, door, serve):
         writing.join(10)
 
 
-def test_a_client_that_reads_no_more_ends_it(client, door, serve):
+def test_a_client_that_reads_no_more_ends_it(client, door, serve, agree):
     ended = threading.Event()
 
     def waits(connection):
-        connection.sendall(GO)
-        connection.recv(1)
-        ended.set()
+        with agree(connection):
+            connection.recv(1)
+            ended.set()
 
     serve(waits)
     with pumping(client, door) as process:
         process.stdout.close()
         assert process.wait(10) == 1
+        assert process.stderr.read() == b""
         assert ended.wait(10)
 
 
-def test_a_sign_of_life_is_no_answer(client, door, serve):
+def test_a_sign_of_life_is_no_answer(client, door, serve, echo):
     def slow(connection):
         connection.sendall(KEEP_ALIVE)
         time.sleep(0.05)
@@ -221,12 +249,13 @@ def test_silence_before_it_begins_is_not_waited_for(impatient, door, serve):
         assert process.returncode == 1
 
 
-def test_silence_afterwards_is(impatient, door, serve):
+def test_silence_afterwards_is(impatient, door, serve, agree):
     def patient(connection):
-        connection.sendall(GO)
-        line = connection.recv(100)
-        time.sleep(0.7)  # longer than any limit the impatient one has
-        connection.sendall(line)
+        with agree(connection) as line:
+            said = line.recv(100)
+            time.sleep(0.7)  # longer than any limit the impatient one has
+            line.sendall(said)
+            assert line.recv(1) == b""
 
     serve(patient)
     with pumping(impatient, door) as process:
@@ -236,7 +265,7 @@ def test_silence_afterwards_is(impatient, door, serve):
 
 @pytest.mark.parametrize("how", ["pipes", "sockets"])
 @pytest.mark.parametrize("blocking", [True, False])
-def test_inherited_descriptors_stay_as_they_were_found(client, door, serve, how, blocking):
+def test_inherited_descriptors_stay_as_they_were_found(client, door, serve, how, blocking, echo):
     """INVARIANT: the pump changes no flag of a descriptor that somebody else may share."""
     serve(echo)
     with contextlib.ExitStack() as stack:
@@ -264,9 +293,14 @@ def pair(how, way):
 
 
 @on_linux
-def test_waiting_costs_nothing(client, door, serve):
+def test_waiting_costs_nothing(client, door, serve, agree):
     """Neither while nothing happens, nor while the server has ended and nobody reads its last words."""
-    serve(lambda connection: connection.sendall(GO + b"w" * (2 << 20)))
+
+    def talks(connection):
+        with agree(connection) as line:
+            line.sendall(b"w" * (2 << 20))
+
+    serve(talks)
     with pumping(client, door) as process:
         time.sleep(0.3)
         before = spent(process.pid)
@@ -299,13 +333,105 @@ def test_a_closed_stream_is_not_taken_for_the_servers(client, door, serve):
     assert b"closed" in done.stderr
 
 
-def test_a_folder_whose_name_breaks_the_line_forges_nothing(client, door, serve, tmp_path):
+def test_a_folder_whose_name_breaks_the_line_forges_nothing(client, door, serve, tmp_path, echo):
     server = serve(echo)
     odd = tmp_path / "a\nTRUNCATED=1"
     odd.mkdir()
     with pumping(client, door, cwd=odd) as process:
         assert b"no usable name" in process.communicate(timeout=10)[1]
         assert (process.returncode, server.requests) == (1, [])
+
+
+# Passing
+
+
+def test_only_what_can_be_passed_is_offered(client, door, serve, tmp_path):
+    """Files and terminals, and sockets of a kind whose closing may wait, are copied."""
+    server = serve(GO)
+    (tmp_path / "file").write_bytes(b"")
+    master, terminal = os.openpty()
+    reader, writer = os.pipe()
+    over_network, other = network_pair()
+    datagrams, _unused = socket.socketpair(type=socket.SOCK_DGRAM)
+    with contextlib.ExitStack() as stack:
+        for fd in (master, terminal, reader, writer):
+            stack.callback(os.close, fd)
+        for each in (over_network, other, datagrams, _unused):
+            stack.enter_context(each)
+        file = stack.enter_context((tmp_path / "file").open("r+b"))
+        for more in (
+            {"stdin": file},
+            {"stdout": file},
+            {"stdin": terminal},
+            {"stdout": terminal},
+            {"stdin": subprocess.DEVNULL},
+            {"stdin": over_network},
+            {"stdout": datagrams},
+            {"stdin": writer},
+        ):
+            with pumping(client, door, **more) as process:
+                assert process.wait(10) in (0, 1)
+        assert len(server.requests) == 8
+        assert not any(b"PASSES" in each for each in server.requests)
+        one, two = socket.socketpair()
+        with one, two, pumping(client, door, stdin=one, stdout=one) as process:
+            assert process.wait(10) == 1
+        assert b"\nPASSES=1\n" in server.requests[8]
+
+
+def network_pair():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours = socket.create_connection(listener.getsockname())
+        return ours, listener.accept()[0]
+
+
+@on_linux
+def test_a_pipe_the_server_could_not_open_is_copied(client, door, serve):
+    """One that another user made, for example."""
+    if os.geteuid() == 0:
+        pytest.skip("nothing is closed to root")
+    server = serve(frame())
+    reader, writer = os.pipe()
+    os.fchmod(reader, 0)
+    with pumping(client, door, stdin=reader) as process:
+        os.close(writer)
+        process.wait(10)
+    os.close(reader)
+    assert b"PASSES" not in server.requests[0]
+
+
+def test_what_was_written_before_it_began_is_all_there(client, door, serve):
+    """INVARIANT: nothing of the client's is read before it is passed, so nothing is lost or told twice."""
+    said = []
+
+    def reads(connection):
+        time.sleep(0.2)  # the pump waits for its answer, and could be reading meanwhile
+        with Streams(connection) as line:
+            while piece := line.recv(1 << 16):
+                said.append(piece)
+
+    serve(reads)
+    whole = b"".join(b"%d\n" % number for number in range(10_000))
+    with pumping(client, door) as process:
+        fed(process, whole).join(10)
+        assert process.wait(10) == 0
+    assert b"".join(said) == whole
+
+
+def test_a_word_it_did_not_ask_for_is_no_output(client, door, serve, tmp_path):
+    """INVARIANT: only the gateway's messages reach an MCP client's input."""
+    serve(frame(0, b"PASS"))
+    (tmp_path / "in").touch()
+    with (tmp_path / "in").open("rb") as file, pumping(client, door, stdin=file) as process:
+        assert process.stdout.read() == b""
+        process.wait(10)
+
+
+def test_a_server_that_agrees_and_ends_is_an_error(client, door, serve):
+    serve(frame(0, b"PASS"))
+    with pumping(client, door) as process:
+        assert process.wait(10) == 1
+        assert b"the server ended" in process.stderr.read()
 
 
 # Starting

@@ -1,7 +1,7 @@
 /* The hook client: carries one event from a coding agent to the Checkrein server, and the answer back.
  *
  *     checkrein-hook DOOR-FILE AGENT MODE SECONDS
- *     checkrein-hook DOOR-FILE mcp      carries bytes between an MCP client and the server's gateway
+ *     checkrein-hook DOOR-FILE mcp      connects an MCP client's standard streams to the server's gateway
  *
  * It decides nothing. client.py does the same where there is no C compiler: change both together.
  * It starts with every tool call, so it uses no stdio and no heap: static pages that are never touched
@@ -70,6 +70,7 @@ static char *request; /* the frame in `space`, while it is not answered */
 static char reply[REPLY_MAX];
 static size_t payload_length;
 static int truncated;
+static int passes; /* the pump's own streams may go to the server: offered, then agreed */
 static int person_asked; /* said so by a server: when it ends, the next one knows the question */
 static struct timespec began;
 static int64_t deadline;
@@ -280,6 +281,29 @@ static void read_door(void)
     line[lines] = NULL;
 }
 
+/* Whether the server can use this one itself, and never wait in it whatever others do to its flags. */
+static int can_be_passed(int fd, int way)
+{
+    struct stat about;
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name, number_size = sizeof(int);
+    int flags = fcntl(fd, F_GETFL), kind;
+    if (fstat(fd, &about) || flags < 0 || ((flags & O_ACCMODE) != way && (flags & O_ACCMODE) != O_RDWR))
+        return 0;
+    if (S_ISSOCK(about.st_mode))
+        return !getsockname(fd, (struct sockaddr *)&name, &size) && name.ss_family == AF_UNIX &&
+               !getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &number_size) && kind == SOCK_STREAM;
+    if (!S_ISFIFO(about.st_mode))
+        return 0;
+#ifdef __linux__
+    static char path[] = "/proc/self/fd/N"; /* the server opens it again, for flags of its own: see if it may */
+    path[sizeof path - 2] = (char)('0' + fd);
+    return (fd = open(path, way | O_NONBLOCK | O_CLOEXEC)) >= 0 && !close(fd);
+#else
+    return 1;
+#endif
+}
+
 static void build_request(const char *seconds)
 {
     static char header[HEADER_MAX], folder[PATH_MAX];
@@ -288,7 +312,8 @@ static void build_request(const char *seconds)
     if (mode == PUMP) {
         if (!getcwd(folder, sizeof folder) || strchr(folder, '\n'))
             fail("the folder it runs in has no usable name", "");
-        *to++ = "mcp\nCWD=", *to++ = folder;
+        passes = can_be_passed(STDIN_FILENO, O_RDONLY) && can_be_passed(STDOUT_FILENO, O_WRONLY);
+        *to++ = "mcp\nCWD=", *to++ = folder, *to++ = passes ? "\nPASSES=1" : "";
     } else {
         *to++ = "hook ", *to++ = agent->name;
         *to++ = " ", *to++ = MODES[mode], *to++ = " ", *to++ = seconds;
@@ -444,10 +469,51 @@ static int ask(int fd)
     if ((reply[0] != 0 && reply[0] != 2) || out > length - 5)
         fail("the server's answer makes no sense", "");
     request = NULL; /* answered: nothing to keep for later */
+    passes = passes && out == 4 && !memcmp(reply + 5, "PASS", 4); /* an older server does not say so */
     wait_at_most(INT64_MAX, "the agent did not take the answer");
-    if (!put(STDOUT_FILENO, reply + 5, out) || !put(STDERR_FILENO, reply + 5 + out, length - 5 - out))
+    if ((mode != PUMP && !put(STDOUT_FILENO, reply + 5, out)) ||
+        !put(STDERR_FILENO, reply + 5 + out, length - 5 - out))
         fail(late, "");
     return reply[0];
+}
+
+/* INVARIANT: nothing of the client's has been read before this, so nothing is lost or told twice. */
+static int hand_over(int fd)
+{
+    int streams[] = {STDIN_FILENO, STDOUT_FILENO};
+    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof streams)]; } extra = {.room = {0}};
+    struct iovec word = {.iov_base = ".", .iov_len = 1};
+    struct msghdr message = {.msg_iov = &word, .msg_iovlen = 1,
+                             .msg_control = extra.room, .msg_controllen = sizeof extra.room};
+    ssize_t done;
+    extra.head.cmsg_level = SOL_SOCKET, extra.head.cmsg_type = SCM_RIGHTS;
+    extra.head.cmsg_len = CMSG_LEN(sizeof streams);
+    memcpy(CMSG_DATA(&extra.head), streams, sizeof streams);
+    while ((done = sendmsg(fd, &message, 0)) < 0 && errno == EINTR)
+        ;
+    return done == 1;
+}
+
+/* The server has the client's streams; this process shows that the client is there, and ends as the server says.
+ * Its last word comes where the client had no more to say; a socket that ends without is a server that ended. */
+static void stand_by(int fd)
+{
+    char word;
+    ssize_t done = -1;
+    struct pollfd look[] = {{.fd = fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
+    int handed_over = hand_over(fd);
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    while (handed_over && done < 0) {
+        if (poll(look, COUNT(look), -1) < 0)
+            continue;
+        if (look[0].revents && (done = read(fd, &word, 1)) < 0 && errno != EINTR)
+            done = 0;
+        if (done == 1)
+            _exit(0);
+        if (look[1].revents)
+            _exit(1); /* nobody reads any more */
+    }
+    fail("the server ended", "");
 }
 
 static int nothing_yet(void)
@@ -523,7 +589,7 @@ int main(int count, char **word)
         if (!peer_is_me(fd))
             fail("another user listens at ", line[SOCKET]);
         if ((code = ask(fd)) == 0 && mode == PUMP)
-            pump(fd);
+            passes ? stand_by(fd) : pump(fd);
         if (code >= 0)
             _exit(mode == PUMP ? 1 : code);
         close(fd);

@@ -52,6 +52,7 @@ class Hook:
     deadline = 0.0
     request = b""
     person_asked = False
+    passes = False
     lines: list[bytes] = []  # noqa: RUF012
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Hook:
                 raise CannotAskError("another user listens at ", self.lines[SOCKET])
             code = self.ask(server) if server else None
             if server and code == 0 and pumps:
-                self.pump(server)
+                self.stand_by(server) if self.passes else self.pump(server)
             if code is not None:
                 return 1 if pumps and code else code
             time.sleep(PAUSE)
@@ -126,6 +127,8 @@ class Hook:
         header = f"checkrein 1 {VERSION}\nhook {self.agent} {self.mode} {seconds}\n".encode()
         if self.mode == "mcp":
             header = f"checkrein 1 {VERSION}\nmcp\nCWD=".encode() + folder() + b"\n"
+            self.passes = can_be_passed(0, posix.O_RDONLY) and can_be_passed(1, posix.O_WRONLY)
+            header += b"PASSES=1\n" if self.passes else b""
         for name in PASSED_ON:
             value = posix.environ.get(name)
             if value is not None and b"\n" in value:
@@ -182,10 +185,33 @@ class Hook:
         if reply[0] not in (0, 2) or out > length:
             raise CannotAskError("the server's answer makes no sense")
         self.request = b""  # answered: nothing to keep for later
+        self.passes = self.passes and reply[5:out] == b"PASS"
         self.wait_at_most(SECONDS_MAX, "the agent did not take the answer")
-        if not (put(1, reply[5:out]) and put(2, reply[out:])):
+        if not ((self.mode == "mcp" or put(1, reply[5:out])) and put(2, reply[out:])):
             raise CannotAskError(self.late)
         return reply[0]
+
+    def stand_by(self, server: _socket.socket) -> None:
+        """The server has the client's streams: show that it is there; client.c says how and why."""
+        import select
+
+        streams = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1))
+        word = b""
+        look = select.poll()
+        look.register(server.fileno(), select.POLLIN)
+        look.register(1, 0)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        try:
+            server.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+            _signal.setitimer(_signal.ITIMER_REAL, 0)
+            ready = dict(look.poll())
+            word = server.recv(1) if server.fileno() in ready else b""
+            if not word and 1 in ready:
+                posix._exit(1)  # nobody reads any more
+        except OSError:
+            pass
+        if not word:
+            raise CannotAskError("the server ended")
 
     def pump(self, server: _socket.socket) -> None:
         """Bytes both ways until the server closes; client.c says how and why."""
@@ -328,6 +354,26 @@ def try_to_connect(path: bytes) -> _socket.socket | None:
         raise CannotAskError(
             "this path is too long for a socket: " if long else "nothing can connect to ", path
         ) from None
+
+
+def can_be_passed(descriptor: int, way: int) -> bool:
+    """Whether the server can use this one itself; client.c says why it is opened again."""
+    import fcntl
+
+    try:
+        kind = posix.fstat(descriptor).st_mode & 0o170000
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & 3 not in (way, posix.O_RDWR):
+            return False
+        if kind == 0o140000:
+            found = _socket.socket(-1, -1, -1, descriptor)
+            about = found.family, found.type
+            found.detach()
+            return about == (_socket.AF_UNIX, _socket.SOCK_STREAM)
+        if kind == 0o010000 and sys.platform == "linux":
+            posix.close(posix.open(f"/proc/self/fd/{descriptor}", way | posix.O_NONBLOCK))
+    except OSError:
+        return False
+    return kind == 0o010000
 
 
 def folder() -> bytes:

@@ -213,12 +213,18 @@ class Server:
             self.journal.say(f"the gateway cannot start: {type(error).__name__}: {error}")
             wire.send(connection, wire.encode_answer(b"", f"checkrein: {error}\n".encode(), 2))
             return
-        wire.send(connection, wire.encode_answer(b"", b"", 0))
+        from checkrein.doors.gateway import passing
+
+        passes = facts.get(passing.FACT) == "1" and passing.possible()
+        wire.send(connection, wire.encode_answer(passing.AGREED if passes else b"", b"", 0))
+        passed = passing.receive(connection) if passes else None
         theirs = socket.socket(fileno=connection.detach())
         try:
-            gateway.take(theirs, peer, facts)
+            gateway.take(theirs, peer, facts, passed)
         except BaseException:
             theirs.close()
+            if passed is not None:
+                passed.close()
             raise
 
     def _gateway(self) -> Gateway:

@@ -31,6 +31,7 @@ from checkrein.doors.gateway.messages import (
     response,
 )
 from checkrein.peers import Peer, lineage
+from doors.gateway.ends import WAYS, Ends
 
 WHO = Who("tester", "tester (pid 7)", "stdio:7-1")
 ENVELOPE = {"_meta": {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}}
@@ -86,19 +87,18 @@ class Hub:
 class Peers:
     """The other end of a line."""
 
-    def __init__(self, hub, front, ours):
-        self.hub, self.front, self._ours = hub, front, ours
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, hub, front, ends):
+        self.hub, self.front, self.ends = hub, front, ends
         self._read = b""
 
     async def write(self, *messages):
         raw = b"".join(m if isinstance(m, bytes) else json.dumps(m).encode() + b"\n" for m in messages)
-        await asyncio.wait_for(self._loop.sock_sendall(self._ours, raw), SECONDS)
+        await asyncio.wait_for(self.ends.write(raw), SECONDS)
 
     async def line(self):
         """The next message; None at the end."""
         while b"\n" not in self._read:
-            piece = await asyncio.wait_for(self._loop.sock_recv(self._ours, 1 << 20), SECONDS)
+            piece = await asyncio.wait_for(self.ends.read(1 << 20), SECONDS)
             if not piece:
                 assert not self._read
                 return None
@@ -117,7 +117,7 @@ class Peers:
         return await self.answer()
 
     def close(self):
-        self._ours.shutdown(socket.SHUT_WR)
+        self.ends.close_input()
 
     async def until(self, true):
         deadline = time.monotonic() + SECONDS
@@ -134,21 +134,24 @@ def loops():
         yield uvloop.new_event_loop
 
 
+@pytest.fixture(params=WAYS)
+def way(request):
+    return request.param
+
+
 @pytest.fixture(params=list(loops()), ids=lambda make: make.__module__.split(".")[0])
-def run(request):
-    """Runs a test with a line between two real sockets; what the front complained of is `said`."""
+def run(request, way):
+    """Runs a test with a line over real descriptors; what the front complained of is `said`."""
 
     def run(test, speaks=True, **more):
         async def body():
-            theirs, ours = socket.socketpair()
-            ours.setblocking(False)
-            hub = Hub()
+            ends, hub = Ends(way), Hub()
             front = StdioFront(hub, said.append, **more)
-            await front.take(theirs, WHO, speaks)
+            await front.take(ends.connection, WHO, speaks, ends.passed)
             try:
-                await test(Peers(hub, front, ours))
+                await test(Peers(hub, front, ends))
             finally:
-                ours.close()
+                ends.close()
                 front.close()
                 while front.lines:
                     await asyncio.sleep(0.005)

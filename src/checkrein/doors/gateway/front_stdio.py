@@ -1,4 +1,4 @@
-"""MCP clients that started our pump: newline-delimited JSON on the Unix socket the server handed over.
+"""MCP clients that started our pump: newline-delimited JSON on the socket or streams the server handed over.
 
 The gateway takes each connection in here; what is read goes to the hub. Decides nothing and judges nobody.
 """
@@ -34,6 +34,8 @@ from checkrein.doors.gateway.messages import (
     meta_of,
     response,
 )
+from checkrein.doors.gateway.passing import Passed
+from checkrein.doors.gateway.streams import Streams
 from checkrein.peers import Peer, Process
 
 # Beyond this much unread by the client nothing more is read from it; beyond MOST_UNSENT it is let go.
@@ -101,21 +103,34 @@ class StdioFront:
         self._hub, self._say, self._most = hub, say, most
         self.lines: set[Line] = set()
 
-    async def take(self, connection: socket.socket, who: Who, speaks_for_person: bool) -> None:
+    async def take(
+        self,
+        connection: socket.socket,
+        who: Who,
+        speaks_for_person: bool,
+        passed: Passed | None = None,
+    ) -> None:
         """Serve a connection from now on; it is ours, whatever becomes of it.
 
         `speaks_for_person`: whether an answer given at this client counts as a person's.
+        `passed`: what to read from and write to; `connection` then only shows that the pump is there.
         """
+        # Whoever gave up waiting for us closes what they had: that must not be what we have now.
+        connection = socket.socket(fileno=connection.detach())
+        passed = passed.detach() if passed is not None else None
         if len(self.lines) >= self._most:
             self._say(f"{who.label} was turned away: {self._most} MCP clients are connected")
             connection.close()
+            if passed is not None:
+                passed.close()
             return
         connection.setblocking(False)
-        loop = asyncio.get_running_loop()
+        line = Line(self._hub, who, speaks_for_person, self.lines, self._say)
+        if passed is not None:
+            Streams(line, connection, passed).open()
+            return
         try:
-            await loop.connect_accepted_socket(
-                lambda: Line(self._hub, who, speaks_for_person, self.lines, self._say), connection
-            )
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: line, connection)
         except OSError:
             connection.close()
 

@@ -34,7 +34,6 @@ GROUPS = {
     },
     "MCP servers": {
         "servers": ("servers", "Add, look into, accept and connect the MCP servers behind the gateway."),
-        "clients": ("clients", "Let MCP clients in over HTTP, each with a token of its own."),
         "clients": ("clients", "Let MCP clients in over HTTP, each with its own token."),
         "mcp": ("mcp", "Serve MCP on standard input and output; MCP clients run this."),
     },

@@ -26,7 +26,7 @@ from checkrein.settings.servers import servers_file
 from checkrein.settings.sources import state_dir
 
 # Speaks the eras it is told to. Every call of a tool is written to a log, so that a test can count them.
-SERVER = r'''
+SERVER = r"""
 import json, os, sys, threading, time
 NAME = os.environ.get("NAME", "srv")
 LOG = os.environ["LOG"]
@@ -45,7 +45,7 @@ NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 TOOLS = [tool("echo"), tool("strict", inputSchema=NUMBER), tool("slow"), tool("crash"), tool("progress"),
          tool("elicit"), tool("sample"), tool("roots"), tool("fail"), tool("error"), tool("env"), tool("log"),
          tool("delete_all", annotations={"destructiveHint": True}),
-         tool("send_mail", annotations={"openWorldHint": True}),
+         tool("weblookup", annotations={"openWorldHint": True}),
          tool("read_notes", annotations={"readOnlyHint": True}),
          tool("evolve"), tool("twice"), tool("early"), tool("fake"), tool("odd")]
 if os.environ.get("DECLARES"):
@@ -194,16 +194,20 @@ for line in sys.stdin:
         note({"roots_changed": True})
     elif number is not None:
         put({"id": number, "error": {"code": -32601, "message": "Method not found"}})
-'''
+"""
 
 
 class Guest:
     """A client: sends through the hub, keeps what it is sent, answers what it is asked."""
 
-    def __init__(self, house, era=HANDSHAKE, *, capabilities=None, owner="test:1", agent="tester", answers=None):
+    def __init__(
+        self, house, era=HANDSHAKE, *, capabilities=None, owner="test:1", agent="tester", answers=None
+    ):
         self.house, self.hub, self.era, self.owner, self.agent = house, house.hub, era, owner, agent
         self.capabilities = {"elicitation": {}} if capabilities is None else capabilities
-        self.answers = {"elicitation/create": {"action": "accept", "content": {}}} if answers is None else answers
+        self.answers = (
+            {"elicitation/create": {"action": "accept", "content": {}}} if answers is None else answers
+        )
         self.heard, self.asked, self.withdrawn = [], [], []
         self.client = None
         self.numbers = 0

@@ -246,16 +246,20 @@ class Calls:
                 self._relay.drop(state)
             self._finish(state.entry, "cancelled", evidence="policy")
             return await self._overruled(made.call, verdict)
-        # INVARIANT: a call that has ended is not sent again, not even by a state from before a restart.
-        if state.kind != "run" and self._is_over(state.entry):
+        # INVARIANT: a call that never began or has ended is not sent on, also by a state from before a restart.
+        if state.kind != "run" and not self._is_under_way(state.entry):
             return await self._refused(
-                made.call, "state", "This call has ended already.", "Send the call again."
+                made.call, "state", "This call is not under way.", "Send the call again."
             )
         return None
 
-    def _is_over(self, entry: str) -> bool:
-        found = fold(of_entries(self._pipeline.store, [entry]))
-        return not found or found[0].completed_at is not None
+    def _is_under_way(self, entry: str) -> bool:
+        found = next(iter(fold(of_entries(self._pipeline.store, [entry]))), None)
+        return (
+            found is not None
+            and found.completed_at is None
+            and (found.verdict == "allow" or found.started_at is not None)
+        )
 
     async def _overruled(self, call: ToolCall, verdict: Verdict) -> Message:
         text, remedy = verdict.reasons[0].text, verdict.remedy or "See `checkrein rules`."
@@ -270,6 +274,8 @@ class Calls:
     async def _answered(self, made: Call, settled: Settled) -> Any:
         if settled.waits:
             return waiting_result(made.call, settled.entry)
+        # Whoever was to come back for it has.
+        self._asking.forget(made.call)
         call, verdict = made.call, settled.verdict
         if settled.state != "approved":
             text = wording.answered(

@@ -1,0 +1,25 @@
+"""What the tests of the gateway's middle stand on."""
+
+import pytest
+from doors.gateway.house import House
+
+from checkrein.store.rules import add_rule, delete_rule
+
+
+@pytest.fixture
+def house(pipeline, tmp_path):
+    return House(pipeline, tmp_path)
+
+
+@pytest.fixture
+def add(pipeline):
+    """Writes a rule, as a person does."""
+
+    def put(action, tool, server="srv", **more):
+        named = "pattern" if "*" in tool else "tool"
+        body = {"action": action, named: tool, "server": server, **more}
+        name = f"{action}-{tool}".replace("*", "any")
+        pipeline.store.write(lambda tx: add_rule(tx, name, body, 1.0))
+        return lambda: pipeline.store.write(lambda tx: delete_rule(tx, name))
+
+    return put

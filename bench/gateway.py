@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import random
 import shutil
 import socket
 import statistics
@@ -28,7 +29,7 @@ from checkrein.runtime import door_file
 PARTS = Path(__file__).parent / "gateway_parts"
 ROUNDS, WARM = int(os.environ.get("CHECKREIN_BENCH_GATEWAY", "400")), 30
 SESSIONS, TURNS = 64, 5
-STARTS, IDLE = 15, 50
+STARTS, IDLE = 15, 200
 DIRECT, FLOOR, SDK = (
     "the server alone",
     "a relay that judges nothing (floor)",
@@ -91,13 +92,14 @@ def stdio_ways(words: list[str]) -> dict[str, tuple[list[str], str]]:
 
 
 def stdio_calls(ways: dict[str, tuple[list[str], str]]) -> dict[str, list[float]]:
-    """Seconds of every call, one of each way in turn."""
+    """Seconds of every call, one of each way in turn, in an order that changes every time."""
+    chance = random.Random(5)
     talks = {label: Talk(words, tool) for label, (words, tool) in ways.items()}
     taken: dict[str, list[float]] = {label: [] for label in ways}
     try:
         for number in range(ROUNDS + WARM):
-            for label, talk in talks.items():
-                seconds = talk.call()
+            for label in chance.sample(list(talks), len(talks)):
+                seconds = talks[label].call()
                 if number >= WARM:
                     taken[label].append(seconds)
     finally:
@@ -240,10 +242,11 @@ def section() -> str:
     words, alone, what = upstream()
     with house(words):
         ways = stdio_ways(words)
-        taken = stdio_calls(ways)
         ours = ways.get(COMPILED) or ways[PORTABLE]
-        ready = starts(*ours)
+        # First, while nothing else has left memory behind that a client could use again.
         grown, own = idle_pumps(*ours)
+        taken = stdio_calls(ways)
+        ready = starts(*ours)
         rates = http_rates(words, alone)
     sdk = (
         "" if has_sdk() else " The MCP SDK is not installed here: no gateway made with it stands beside ours."

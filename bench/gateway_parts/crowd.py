@@ -40,18 +40,26 @@ class Session:
         return await self.post({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
 
     async def post(self, message: dict) -> dict:
-        body = json.dumps(message).encode()
+        return await self.send("POST", json.dumps(message).encode())
+
+    async def close(self) -> None:
+        await self.send("DELETE", b"")
+        self.writer.close()
+
+    async def send(self, method: str, body: bytes) -> dict:
         lines = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
-        self.writer.write(f"POST /mcp HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        line = f"{method} /mcp HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
+        self.writer.write(line.encode() + body)
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
         status, *rest = head.split("\r\n")
         found = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in rest}
         if "mcp-session-id" in found:
             self.headers["Mcp-Session-Id"] = found["mcp-session-id"]
         raw = await self.body(found)
-        if " 200 " not in f"{status} ":
-            assert " 202 " in f"{status} ", (status, raw)
+        code = status.split(" ")[1]
+        if method == "DELETE" or code == "202":
             return {}
+        assert code == "200", (status, raw)
         lines = raw.decode().splitlines()
         events = [line[6:] for line in lines if line.startswith("data: {")]
         return json.loads(events[-1] if events else raw)
@@ -85,7 +93,7 @@ async def main(port: int, tool: str, sessions: int, calls: int, tokens: list[str
     taken = time.perf_counter() - begin
     times.sort()
     for each in crowd:
-        each.writer.close()
+        await each.close()
     return {"rate": len(times) / taken, "p50": times[len(times) // 2], "p95": times[int(len(times) * 0.95)]}
 
 

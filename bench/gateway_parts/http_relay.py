@@ -51,7 +51,7 @@ class Relay:
         while more:
             part = await receive()
             body, more = body + part.get("body", b""), part.get("more_body", False)
-        made = await self.ask(json.loads(body))
+        made = await self.ask(json.loads(body)) if body else b""
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(made)).encode()),

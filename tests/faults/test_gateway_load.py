@@ -126,7 +126,7 @@ def _knock():
     return connection
 
 
-async def crowd(clients, calls, beside, pace=0.0):
+async def crowd(name, clients, calls, beside, pace=0.0):
     """Key to whether it was done, for every call of every client; `beside` runs along."""
     loop = asyncio.get_running_loop()
     lines = [await Line().open(loop) for _ in range(clients)]
@@ -134,7 +134,7 @@ async def crowd(clients, calls, beside, pace=0.0):
 
     async def work(number, line):
         for call in range(calls):
-            key = f"{number}-{call}"
+            key = f"{name}-{number}-{call}"
             told[key] = await asyncio.wait_for(line.do(key), 60)
             await asyncio.sleep(pace)
 
@@ -158,7 +158,7 @@ def private_memory(pid):
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_killing_the_server_behind_leaves_no_call_unanswered_and_does_none_twice(upstream):
-    asyncio.run(crowd(2, 1, lambda: asyncio.sleep(0)))
+    asyncio.run(crowd("first", 2, 1, lambda: asyncio.sleep(0)))
     before = descriptors(running())
     chance, killed = random.Random(11), []
 
@@ -169,7 +169,7 @@ def test_killing_the_server_behind_leaves_no_call_unanswered_and_does_none_twice
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-    told = asyncio.run(crowd(CLIENTS, CALLS, kill, pace=0.3))
+    told = asyncio.run(crowd("call", CLIENTS, CALLS, kill, pace=0.3))
     assert killed
     assert len(told) == CLIENTS * CALLS
     done = {key: count for key, count in upstream.done.items() if key in told}
@@ -187,7 +187,7 @@ def test_killing_the_server_behind_leaves_no_call_unanswered_and_does_none_twice
 
 def _check_record(told, done):
     """Each call has its verdict and its end; what was done without being told is unknown, not failed."""
-    decided = {json.dumps(data["arguments"]): entry for _, entry, data in records("decided")}
+    decided = {json.dumps(data["input"]): entry for _, entry, data in records("decided")}
     ended = {entry: data["outcome"] for _, entry, data in records("finished")}
     assert len(ended) == len(records("finished"))
     for key, yes in told.items():
@@ -202,10 +202,10 @@ def _check_record(told, done):
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not SOAK, reason="a hundred thousand calls: `make soak`")
 def test_memory_stays_flat_over_many_calls(upstream):
-    asyncio.run(crowd(16, LONG // 160, lambda: asyncio.sleep(0)))
+    asyncio.run(crowd("warm", 16, LONG // 160, lambda: asyncio.sleep(0)))
     pid = running()
     memory, opened = private_memory(pid), descriptors(pid)
-    told = asyncio.run(crowd(16, LONG // 16, lambda: asyncio.sleep(0)))
+    told = asyncio.run(crowd("call", 16, LONG // 16, lambda: asyncio.sleep(0)))
     assert all(told.values())
     until(lambda: descriptors(pid) <= opened + 2)
     assert private_memory(pid) < memory + LEEWAY

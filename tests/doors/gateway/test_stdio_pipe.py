@@ -314,6 +314,10 @@ def test_a_process_is_written_down_while_it_runs(tmp_path):
 @pytest.mark.parametrize("steps", range(8))
 def test_giving_up_while_it_opens_leaves_neither_process_nor_file(tmp_path, steps):
     async def main():
+        # What a loop opens once and keeps is no leak.
+        first = Ends(spec_of(tmp_path))
+        await first.pipe.open()
+        await first.pipe.close()
         before = len(os.listdir("/dev/fd"))
         ends = Ends(spec_of(tmp_path))
         opening = asyncio.create_task(ends.pipe.open())
@@ -324,6 +328,19 @@ def test_giving_up_while_it_opens_leaves_neither_process_nor_file(tmp_path, step
         await ends.pipe.close()
         assert ends.pipe.pid is None or not is_running(ends.pipe.pid)
         assert len(os.listdir("/dev/fd")) == before
+
+    asyncio.run(main())
+    gc.collect()
+
+
+def test_one_that_ends_before_we_are_connected_ends_like_any_other(tmp_path):
+    async def main():
+        for _ in range(20):
+            ends = Ends(ServerSpec(name="a", command="/bin/sh", args=("-c", "echo no >&2; exit 7")))
+            await ends.pipe.open()
+            await until(lambda ends=ends: ends.ends)
+            await ends.pipe.close()
+            assert ends.ends == ["exit status 7"] and ends.pipe.tail == ("no",)
 
     asyncio.run(main())
     gc.collect()

@@ -121,7 +121,10 @@ def test_a_server_of_the_other_era_is_told_apart_from_a_broken_one(tmp_path, env
             "import os, sys, time; sys.stdin.readline(); os.close(1); time.sleep(600)",
             "closed its input or output",
         ),
-        ('print(\'{"jsonrpc": "2.0", "id": 1, "result": [1]}\'); input(); input()', "do not know"),
+        (
+            'input(); print(\'{"jsonrpc": "2.0", "id": 1, "result": [1]}\', flush=True); input()',
+            "do not know",
+        ),
     ],
 )
 def test_a_server_that_does_not_come_up_says_why(tmp_path, source, words):

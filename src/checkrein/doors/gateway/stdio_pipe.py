@@ -70,6 +70,7 @@ class StdioPipe:
         self._tail = Tail()
         self._note: Path | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._exited = asyncio.Event()
         self._lost = asyncio.Event()
@@ -85,11 +86,10 @@ class StdioPipe:
         self._process, self.pid = process, process.pid
         self._watch(process)
         # Half a connection is worse than none: it is finished even when nobody waits for it any more.
-        connecting = asyncio.get_running_loop().create_task(self._connect(process))
+        self._connecting = asyncio.get_running_loop().create_task(self._connect(process))
         try:
-            await asyncio.shield(connecting)
+            await asyncio.shield(self._connecting)
         except BaseException:
-            await asyncio.wait([connecting])
             await self.close()
             raise
 
@@ -115,10 +115,11 @@ class StdioPipe:
     async def _connect(self, process: subprocess.Popen[bytes]) -> None:
         loop = asyncio.get_running_loop()
         assert process.stdin and process.stdout and process.stderr  # noqa: S101 - we asked for all three
+        # All of them before the first is connected: the process may end at any moment.
         output, errors = self._end_for(self._read_some), self._end_for(self._tail.feed)
+        end = self._end_for(_nothing)
         await loop.connect_read_pipe(lambda: output, process.stdout)
         await loop.connect_read_pipe(lambda: errors, process.stderr)
-        end = self._end_for(_nothing)
         self._input, _ = await loop.connect_write_pipe(lambda: end, process.stdin)
         # What waits is counted by `send`; nobody is ever paused.
         self._input.set_write_buffer_limits(high=MOST_UNSENT)
@@ -233,6 +234,8 @@ class StdioPipe:
     async def _clear(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._connecting is not None:
+            await asyncio.wait([self._connecting])
         if self._input is not None:
             self._input.close()
         with contextlib.suppress(TimeoutError):

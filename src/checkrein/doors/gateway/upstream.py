@@ -67,6 +67,8 @@ class Upstream:
         self.capabilities: Message = {}
         self.private_to = ""
         self.users: set[str] = set()
+        # Whether a request was given up before its answer: the server may still work for who sent it.
+        self.abandoned = False
         self.ready = self.started = False
         self.heard_at = self.used_at = 0.0
         self._pipe = make_pipe(self._hear, self._over)
@@ -189,6 +191,7 @@ class Upstream:
             return await waiting
         except asyncio.CancelledError:
             if number in self._waiting and method != "initialize":
+                self.abandoned = True
                 self.notify("notifications/cancelled", {"requestId": number, "reason": "no longer wanted"})
             raise
         finally:
@@ -211,6 +214,7 @@ class Upstream:
     def _expire(self, number: int, seconds: float) -> None:
         waiting = self._waiting.pop(number, None)
         if waiting is not None and not waiting.done():
+            self.abandoned = True
             self.notify("notifications/cancelled", {"requestId": number, "reason": "it took too long"})
             waiting.set_exception(TimeoutError(f"{self.name} did not answer within {seconds:g} seconds."))
 

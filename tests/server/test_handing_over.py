@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 
 import pytest
@@ -14,9 +15,10 @@ from checkrein.errors import CheckreinError
 from checkrein.runtime import log_file
 from server.conftest import Serving
 
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 # Stands in for the gateway: says what it was given, then sends back whatever comes.
 GATEWAY = r"""
-import json, os, sys, threading, types
+import json, os, select, sys, threading, types
 from checkrein.errors import StoreError
 
 class Gateway:
@@ -37,18 +39,35 @@ class Gateway:
     def servers(self):
         return [{"name": "stand-in"}]
 
-    def take(self, connection, peer, facts):
+    def take(self, connection, peer, facts, passed=None):
         if facts["CWD"] == "/refused":
             raise RuntimeError("not this one")
-        threading.Thread(target=self.echo, args=(connection, peer, facts), daemon=True).start()
+        threading.Thread(target=self.echo, args=(connection, peer, facts, passed), daemon=True).start()
 
-    def echo(self, connection, peer, facts):
+    def echo(self, connection, peer, facts, passed):
         connection.setblocking(True)
+        line = Line(passed) if passed else connection
         with connection:
-            connection.sendall(json.dumps([peer.pid, peer.uid, facts]).encode() + b"\n")
-            while piece := connection.recv(1 << 16):
+            line.sendall(json.dumps([peer.pid, peer.uid, facts]).encode() + b"\n")
+            while piece := line.recv(1 << 16):
                 Gateway.busy = 1 if piece == b"busy" else 0
-                connection.sendall(piece)
+                line.sendall(piece)
+            if passed:
+                passed.close()
+                connection.sendall(b".")
+
+class Line:
+    def __init__(self, passed):
+        self.passed = passed
+
+    def recv(self, count):
+        select.select([self.passed.input.fd], [], [])
+        return self.passed.input.read(count)
+
+    def sendall(self, data):
+        while data:
+            select.select([], [self.passed.output.fd], [])
+            data = data[self.passed.output.write([data[:4096]]):]
 
 stand_in = types.ModuleType("checkrein.doors.gateway.gateway")
 stand_in.Gateway = Gateway
@@ -63,12 +82,36 @@ def handing(home):
     made.kill(signal.SIGTERM)
 
 
+@pytest.fixture(params=["copies", "passes"])
+def pumped(request):
+    """(the client's line, what the server answered, what the server is told) as a pump meets them."""
+    passes = request.param == "passes"
+
+    @contextlib.contextmanager
+    def pumped(serving, folder="/p", version=__version__):
+        with greeted(serving, folder, version, passes) as (connection, answer):
+            if not passes or answer[2]:
+                yield connection, answer
+                return
+            assert answer == (b"PASS", b"", 0)
+            ours, theirs = socket.socketpair()
+            with ours:
+                ours.settimeout(10)
+                with theirs:
+                    socket.send_fds(connection, [b"."], [theirs.fileno()] * 2)
+                yield ours, (b"", *answer[1:])
+
+    pumped.facts = {"PASSES": "1"} if passes else {}
+    return pumped
+
+
 @contextlib.contextmanager
-def pumped(serving, folder="/p", version=__version__):
-    """(connection, what the server answered) as a pump meets them."""
+def greeted(serving, folder="/p", version=__version__, passes=True):
+    """(connection, what the server answered)"""
     with serving.connect() as connection:
         connection.settimeout(10)
-        wire.send(connection, f"checkrein 1 {version}\nmcp\nCWD={folder}\n\n".encode())
+        more = "PASSES=1\n" if passes else ""
+        wire.send(connection, f"checkrein 1 {version}\nmcp\nCWD={folder}\n{more}\n".encode())
         yield connection, wire.decode_answer(wire.receive(connection, time.monotonic() + 10))
 
 
@@ -86,10 +129,14 @@ def said(text, seconds=10.0):
     return False
 
 
-def test_the_gateway_has_the_connection_and_who_is_there(handing):
+def test_the_gateway_has_the_connection_and_who_is_there(handing, pumped):
     with pumped(handing, "/a b") as (connection, answer):
         assert answer == (b"", b"", 0)
-        assert json.loads(line(connection)) == [os.getpid(), os.getuid(), {"CWD": "/a b"}]
+        assert json.loads(line(connection)) == [
+            os.getpid(),
+            os.getuid(),
+            {"CWD": "/a b", **pumped.facts},
+        ]
         connection.sendall(b"raw bytes, no frames")
         assert connection.recv(100) == b"raw bytes, no frames"
         connection.settimeout(None)
@@ -97,7 +144,7 @@ def test_the_gateway_has_the_connection_and_who_is_there(handing):
         assert connection.recv(10) == b""
 
 
-def test_no_worker_stays_with_it_however_long_it_lasts(handing, pre):
+def test_no_worker_stays_with_it_however_long_it_lasts(handing, pre, pumped):
     with contextlib.ExitStack() as stack:
         for _ in range(300):  # more than there are workers
             connection, _ = stack.enter_context(pumped(handing))
@@ -112,7 +159,7 @@ def test_hooks_do_not_need_the_gateway(handing, pre):
     assert not said("gateway started", 0.2)
 
 
-def test_a_gateway_that_cannot_start_says_why_and_is_tried_again(handing, home):
+def test_a_gateway_that_cannot_start_says_why_and_is_tried_again(handing, home, pumped):
     (home / "broken").touch()
     with pumped(handing) as (connection, (out, err, code)):
         assert (out, code) == (b"", 2)
@@ -124,7 +171,7 @@ def test_a_gateway_that_cannot_start_says_why_and_is_tried_again(handing, home):
         assert answer == (b"", b"", 0)
 
 
-def test_a_connection_the_gateway_does_not_take_is_closed(handing):
+def test_a_connection_the_gateway_does_not_take_is_closed(handing, pumped):
     with pumped(handing, "/refused") as (connection, _):
         assert connection.recv(10) == b""
     assert said("not this one")
@@ -139,7 +186,7 @@ def test_other_words_are_not_handed_over(handing, words):
     assert not said("gateway started", 0.2)
 
 
-def test_the_gateway_ends_before_the_store(handing):
+def test_the_gateway_ends_before_the_store(handing, pumped):
     """INVARIANT: the gateway ends before the store that records what it does."""
     with pumped(handing) as (connection, _):
         line(connection)
@@ -150,13 +197,13 @@ def test_the_gateway_ends_before_the_store(handing):
     assert "did not stop well" not in log_file().read_text()
 
 
-def test_a_client_that_is_merely_connected_does_not_keep_an_old_server(handing):
+def test_a_client_that_is_merely_connected_does_not_keep_an_old_server(handing, pumped):
     with pumped(handing, version="99.0.0") as (connection, _):
         line(connection)
         assert handing.process.wait(10) == 0
 
 
-def test_a_call_under_way_does(handing):
+def test_a_call_under_way_does(handing, pumped):
     with pumped(handing, version="99.0.0") as (connection, _):
         line(connection)
         connection.sendall(b"busy")
@@ -172,3 +219,79 @@ def test_verbs_reach_the_same_gateway(handing):
     with contextlib.suppress(CheckreinError):
         handing.ask("upstream.list")
     assert said("gateway started")
+
+
+# What is passed
+
+
+def descriptors(serving):
+    """How many sockets and pipes the server has; files come and go."""
+    folder, count = f"/proc/{serving.process.pid}/fd", 0
+    for each in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"{folder}/{each}").startswith(("socket:", "pipe:"))
+    return count
+
+
+@pytest.fixture
+def settled(handing):
+    """Sees that a hostile pump leaves nothing open, and that the next client is served."""
+    with greeted(handing, passes=False) as (connection, _):
+        line(connection)
+    before = settle(handing, None)
+    yield handing
+    assert settle(handing, before) == before
+    with greeted(handing, passes=False) as (connection, _):
+        assert line(connection)
+
+
+def settle(serving, wanted):
+    """How many the server has, when that changes no more, or is as wanted."""
+    deadline, last = time.monotonic() + 10, -1
+    while time.monotonic() < deadline:
+        now = descriptors(serving)
+        if now == wanted or (wanted is None and now == last):
+            return now
+        last = now
+        time.sleep(0.2 if wanted is None else 0.01)
+    return last
+
+
+@on_linux
+@pytest.mark.parametrize("count", [0, 1, 3, 200])
+def test_a_pump_that_passes_another_number_is_sent_away(settled, count):
+    reader, writer = os.pipe()
+    with greeted(settled) as (connection, _):
+        socket.send_fds(connection, [b"."], [reader] * count) if count else connection.sendall(b".")
+        assert connection.recv(10) == b""
+    os.close(reader)
+    os.close(writer)
+    assert said("something else than two descriptors")
+
+
+@on_linux
+def test_a_pump_that_passes_something_else_is_sent_away(settled):
+    with greeted(settled) as (connection, _), open(os.devnull, "r+b") as null:
+        socket.send_fds(connection, [b"."], [null.fileno()] * 2)
+        assert connection.recv(10) == b""
+    assert said("neither a pipe nor a socket")
+
+
+@on_linux
+def test_a_pump_that_passes_nothing_is_not_waited_for(settled):
+    with greeted(settled) as (connection, _):
+        began = time.monotonic()
+        assert connection.recv(10) == b""
+        assert time.monotonic() - began < 8
+    assert said("did not pass them in time")
+
+
+@on_linux
+def test_pumps_that_leave_at_every_step_leave_nothing_behind(settled):
+    """INVARIANT: whenever a pump goes, nothing of its client stays open."""
+    for number in range(30):
+        one, two = socket.socketpair()
+        with one, two, greeted(settled, "/refused" if number % 3 == 2 else "/p") as (connection, _):
+            if number % 3:
+                socket.send_fds(connection, [b"."], [one.fileno()] * 2)
+    assert said("not this one")

@@ -2,6 +2,8 @@
 
 import http.client
 import re
+import shutil
+import socket
 import threading
 import time
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +17,8 @@ from checkrein.console.serving import Console
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
 from notebook import Notes
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Answer:
@@ -89,6 +93,14 @@ def console(pipeline, agents, gateway):
     made.start(0)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def unused_port():
+    """A port nobody else has."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 @pytest.fixture
@@ -188,3 +200,40 @@ def ask(pipeline, call):
     for each in waiters:
         each.ended.set()
         each.join(5)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("NO BROWSER: install Debian's chromium to test the console")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        made = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def open_tab(browser, console):
+    contexts = []
+
+    def make(context=None, path="/", **options):
+        context = context or browser.new_context(**options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.set_default_timeout(10_000)
+        tab.troubles = []
+        tab.on("pageerror", lambda error: tab.troubles.append(str(error)))
+        tab.on("console", lambda said: tab.troubles.append(said.text) if said.type == "error" else None)
+        tab.goto(console.link())
+        tab.wait_for_selector("body[data-live]")
+        tab.base = f"http://127.0.0.1:{console.port}{tab.evaluate('document.body.dataset.place')}"
+        if path != "/":
+            tab.goto(tab.base + path)
+            tab.wait_for_selector("body[data-live]")
+        return tab
+
+    yield make
+    for context in contexts:
+        context.close()

@@ -1,7 +1,6 @@
 """The console in a real browser: what a person does there is what happens, and hostile text does nothing."""
 
 import re
-import shutil
 import time
 
 import pytest
@@ -11,15 +10,13 @@ from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="NO BROWSER: install Debian's chromium to test the console"),
     pytest.mark.timeout(120),
     # Playwright's own loop; nothing of ours.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-PAGES = ("/", "/calls", "/trust", "/policy", "/sessions", "/health")
+PAGES = ("/", "/calls", "/trust", "/policy", "/sessions", "/servers", "/health")
 
 
 @pytest.fixture
@@ -28,41 +25,6 @@ def pipeline():
     made = Pipeline(SqliteStore.open(state_dir()), state_dir())
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        made = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def open_tab(browser, console):
-    contexts = []
-
-    def make(context=None, path="/", **options):
-        context = context or browser.new_context(**options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.set_default_timeout(10_000)
-        tab.troubles = []
-        tab.on("pageerror", lambda error: tab.troubles.append(str(error)))
-        tab.on("console", lambda said: tab.troubles.append(said.text) if said.type == "error" else None)
-        tab.goto(console.link())
-        tab.wait_for_selector("body[data-live]")
-        tab.base = f"http://127.0.0.1:{console.port}{tab.evaluate('document.body.dataset.place')}"
-        if path != "/":
-            tab.goto(tab.base + path)
-            tab.wait_for_selector("body[data-live]")
-        return tab
-
-    yield make
-    for context in contexts:
-        context.close()
 
 
 def card(tab, waiter):

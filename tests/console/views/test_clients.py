@@ -2,7 +2,6 @@ import html
 import http.client
 import json
 import re
-import socket
 
 import pytest
 
@@ -11,13 +10,9 @@ from checkrein.store import records
 
 
 @pytest.fixture(autouse=True)
-def port(user_settings):
-    """A port nobody else has."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        found = free.getsockname()[1]
-    user_settings(f"[gateway]\nhttp_port = {found}\n")
-    return found
+def port(user_settings, unused_port):
+    user_settings(f"[gateway]\nhttp_port = {unused_port}\n")
+    return unused_port
 
 
 def token_in(text):

@@ -207,6 +207,7 @@ def _shown(visit: Visit, *, trouble: str = "", tested: Facts | None = None, stat
 
 def _definition(each: Facts, today: dict[str, Facts]) -> Facts:
     """What a server says of itself, with what policy says of that, ready to be read."""
+    title = each["name"] or each["kind"]
     policy = today.get(each["name"], {}) if each["kind"] == "tool" else {}
     definition = policy.get("definition")
     definition = definition if isinstance(definition, dict) else {}
@@ -214,13 +215,16 @@ def _definition(each: Facts, today: dict[str, Facts]) -> Facts:
     schemas = [(key, definition[key]) for key in ("inputSchema", "outputSchema") if key in definition]
     return {
         **each,
-        "title": each["name"] or each["kind"],
+        "title": title,
         "pick": f"{each['kind']}:{each['hash']}:{each['name']}",
-        "changes": [Block(kind="diff", title="What changed", lines=_lines(each["diff"]))],
-        "whole": [Block(kind="json", title="The whole definition", spans=json_spans(each["shown"]))],
+        "changes": [Block(kind="diff", title=f"{title}: what changed", lines=_lines(each["diff"]))],
+        "whole": [
+            Block(kind="json", title=f"{title}: the whole definition", spans=json_spans(each["shown"]))
+        ],
         "description": description[:_LONGEST_DESCRIPTION] if isinstance(description, str) else "",
         "schemas": [
-            Block(kind="json", title=key, spans=json_spans(shown.pretty(value))) for key, value in schemas
+            Block(kind="json", title=f"{title}: {key}", spans=json_spans(shown.pretty(value)))
+            for key, value in schemas
         ],
         "risk": policy.get("risk", ""),
         "verdict": policy.get("verdict", ""),

@@ -34,7 +34,7 @@ _MOST_STRAY = 100
 # A server that reads the end of its input may leave by itself; then it is told to, then made to.
 _LEAVE_SECONDS, _TERM_SECONDS, _KILL_SECONDS = 0.2, 2.0, 2.0
 # How long what is left of the output may take to arrive after the process, and the other way round.
-_DRAIN_SECONDS = 0.5
+_DRAIN_STEPS, _DRAIN_SECONDS = 10, 0.05
 
 
 class _End(asyncio.Protocol):
@@ -199,8 +199,15 @@ class StdioPipe:
         if not self._ends and self._exited.is_set():
             self._end(self._how())
         elif self._timer is None and not self.ended:
+            self._wait_a_little(_DRAIN_STEPS)
+
+    def _wait_a_little(self, steps: int) -> None:
+        # In steps, because a loop that was held up for as long has not looked for the last words yet.
+        if not steps:
+            self._end(self._how())
+        elif not self.ended:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_DRAIN_SECONDS, lambda: self._end(self._how()))
+            self._timer = loop.call_later(_DRAIN_SECONDS, self._wait_a_little, steps - 1)
 
     def _how(self) -> str:
         """How the process ended, in words."""

@@ -365,9 +365,15 @@ class Hub:
         server, uri = await self.resources.whose(client, known)
         if len(client.subscribed) >= _MOST_SUBSCRIBED:
             raise RpcError(INVALID_PARAMS, f"{_MOST_SUBSCRIBED:,} resources are subscribed to already.")
-        if known not in client.subscribed:
+        if known in client.subscribed:
+            return {}
+        # Before the server says yes: its first update may come in the same breath.
+        client.subscribed.add(str(known))
+        try:
             await self.watches.add(client, client, server, uri)
-            client.subscribed.add(str(known))
+        except BaseException:
+            client.subscribed.discard(str(known))
+            raise
         return {}
 
     async def _unsubscribe(self, client: Client, _flight: Flight, params: Message) -> Message:

@@ -28,7 +28,7 @@ PREFIX = "mcp+"
 _MOST_KNOWN = 20_000
 _SECONDS = 30.0
 # Pages with nothing on them that are looked past at once; pages read to find out whose something is.
-_MOST_EMPTY, _MOST_PAGES = 100, 100
+_MOST_EMPTY, _MOST_PAGES = 20, 100
 _KEYS = {
     "resources/list": ("resources", "uri"),
     "resources/templates/list": ("resourceTemplates", "uriTemplate"),
@@ -60,13 +60,14 @@ class Resources:
         """One page of one server; its cursor leads to the next page, then to the next server."""
         servers = [each.name for each in self._with_resources()]
         server, cursor = _read_cursor(params.get("cursor"), servers)
-        for _ in range(_MOST_EMPTY):
-            if server is None:
-                break
+        empty = 0
+        while server is not None:
             found = await self._asked(client, server, method, cursor)
             rows, cursor = self._offered(server, method, found), found.get("nextCursor")
-            if not isinstance(cursor, str) or not cursor:
-                server, cursor = _following(servers, server), None
+            empty += 1
+            # One that goes on with nothing for ever keeps nobody from the next one's.
+            if not isinstance(cursor, str) or not cursor or (empty > _MOST_EMPTY and not rows):
+                server, cursor, empty = _following(servers, server), None, 0
             if rows or server is None:
                 page = {**found, _KEYS[method][0]: rows}
                 page.pop("nextCursor", None)

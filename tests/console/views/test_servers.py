@@ -205,9 +205,16 @@ def test_a_broken_file_is_shown_with_its_fault_and_changed_by_nobody(visitor, ad
     assert servers_file().read_text(encoding="utf-8") == "{broken"
 
 
-@pytest.mark.parametrize("path", ["/of/nobody", "/of/nobody/logs", "/of/nobody/state", "/of/%3Cx%3E"])
+@pytest.mark.parametrize("path", ["/of/nobody", "/of/nobody/logs", "/of/%3Cx%3E"])
 def test_a_server_nobody_knows(visitor, path):
     assert visitor.get(f"/servers{path}").status == 404
+
+
+def test_an_open_page_hears_that_its_server_is_gone(visitor, added):
+    visitor.post("/servers/of/notes/remove", {"sure": "yes"})
+    answer = visitor.piece("/servers/of/notes/state")
+    assert answer.status == 200
+    assert 'data-now-state="removed"' in answer.text
 
 
 def test_very_many_definitions_come_in_parts(visitor, notes):

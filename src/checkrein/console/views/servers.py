@@ -55,7 +55,11 @@ def one(visit: Visit) -> Response:
 
 def state(visit: Visit) -> Response:
     """How one server is, for a page that is open."""
-    return visit.page("_server.html", server=_server(visit)[0])
+    try:
+        server = _server(visit)[0]
+    except NotFoundError:
+        server = {"name": visit.named["name"], "state": "removed", "word": "removed", "mark": "removed"}
+    return visit.page("_server.html", server=server)
 
 
 def switch(visit: Visit) -> Response:

@@ -18,6 +18,8 @@ def watch():
             put({"method": "notifications/tools/list_changed"})
 said = json.load(open(sys.argv[1]))
 sys.stderr.write(said.get("stderr", "")); sys.stderr.flush()
+while "gate" in said and not os.path.exists(said["gate"]):
+    time.sleep(0.01)
 if "exit" in said:
     sys.exit(said["exit"])
 threading.Thread(target=watch, daemon=True).start()

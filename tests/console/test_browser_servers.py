@@ -129,6 +129,20 @@ def test_what_changed_after_the_page_was_made_is_not_accepted(open_tab, notes, c
     assert offered(gateway) == {"read_note", "drop_note"}
 
 
+def test_a_page_does_not_wait_for_a_server_that_starts_and_shows_it_when_it_has(
+    open_tab, notes, console, home
+):
+    gate = home / "gate"
+    notes.says(tools=[READ], gate=str(gate))
+    words = notes.words
+    console.desk.ask("upstream.add", name="notes", entry={"command": words[0], "args": words[1:]})
+    tab = open_tab(path="/servers/of/notes")
+    tab.locator("[data-starting]").wait_for()
+    gate.touch()
+    card(tab, "read_note").wait_for()
+    assert tab.troubles == []
+
+
 def test_the_list_follows_what_happens(open_tab, server, console):
     tab = open_tab(path="/servers")
     row = tab.locator("[data-server='notes']")

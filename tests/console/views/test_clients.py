@@ -49,6 +49,7 @@ def test_a_token_is_shown_once_opens_the_gateway_and_is_taken_back(visitor, pipe
     page = visitor.get("/servers/clients").text
     assert token not in page
     assert 'data-client="laptop"' in page
+    assert 'aria-label="Connected clients"' in page
     kinds = ("client_added", "client_revoked")
     made = re.search(r"/servers/clients/([^/]+)/revoke", page)[1]
     assert visitor.post(f"/servers/clients/{made}/revoke").status == 303

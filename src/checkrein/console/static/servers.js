@@ -2,7 +2,7 @@
 
 import { hear, piece, say } from "./console.js";
 
-const LOOK_MS = 3000;
+const LOOK_MS = 5000;
 const list = document.querySelector("[data-servers]");
 const state = document.querySelector("[data-state]");
 const stale = document.querySelector("[data-stale]");

@@ -1,4 +1,4 @@
-"""Both clients between a real MCP client's streams and a real server: what passes, who may die, what is left."""
+"""Both clients between a real MCP client and a real server: what passes, who may die, what is left."""
 
 import contextlib
 import json

@@ -1,7 +1,8 @@
 """An MCP server that does everything the protocol knows, in both eras: what the conformance suites call.
 
-Started behind the gateway on stdio (`everything.py`) and alone over HTTP (`everything.py PORT`). A tool asks
-its client in whichever way the era has: a request of its own, or a result that says what is missing.
+Started behind the gateway on stdio (`everything.py`, in one era only: `everything.py handshake|stateless`)
+and alone over HTTP (`everything.py PORT`). A tool asks its client in whichever way the era has: a request of
+its own, or a result that says what is missing.
 """
 
 import asyncio
@@ -643,8 +644,24 @@ def server():
     return made
 
 
-async def on_stdio():
+FIRST = {"handshake": "server/discover", "stateless": "initialize"}
+
+
+def only(era):
+    """A server that knows nothing of how the other era begins."""
+
+    async def refuse(ctx, call_next):
+        if ctx.method == FIRST[era]:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+        return await call_next(ctx)
+
+    return refuse
+
+
+async def on_stdio(era=None):
     made = server()
+    if era:
+        made.middleware.insert(0, only(era))
     changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
     async with stdio_server() as (read, write):
         await made.run(read, write, made.create_initialization_options(changes))
@@ -660,4 +677,7 @@ def over_http(port):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", MCPDeprecationWarning)
-    over_http(int(sys.argv[1])) if sys.argv[1:] else asyncio.run(on_stdio())
+    if sys.argv[1:] and sys.argv[1].isdigit():
+        over_http(int(sys.argv[1]))
+    else:
+        asyncio.run(on_stdio(*sys.argv[1:]))

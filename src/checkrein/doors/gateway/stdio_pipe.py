@@ -183,8 +183,9 @@ class StdioPipe:
         if end.transport is None:
             self._lose(end)
         elif end.transport is self._input:
-            # What was not sent yet is not waited for.
-            self._input.abort()
+            # What was not sent yet is not waited for; one that is on its way out is left to it.
+            if not self._input.is_closing() or self._input.get_write_buffer_size():
+                self._input.abort()
         else:
             end.transport.close()
 

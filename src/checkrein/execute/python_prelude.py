@@ -1,0 +1,134 @@
+"""What a Python script finds ready: `codemode`, `call_tool`, `yaml`, and stubs for its type check.
+
+Called by the Python engine. Names become calls only here: one that stands for no tool and no helper
+is undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from checkrein.execute import yaml_text
+from checkrein.execute.python_values import NotPlainError, arguments, plain
+from checkrein.execute.sandbox import Tool
+
+PRELUDE = "import asyncio, json, codemode, yaml"
+_PARSE, _STRINGIFY = "yaml.parse", "yaml.stringify"
+# What scripts call them, in either dialect and in PyYAML's own words.
+_HELPERS = {
+    "yaml.parse": _PARSE,
+    "yaml.safe_load": _PARSE,
+    "yaml.stringify": _STRINGIFY,
+    "yaml.safe_dump": _STRINGIFY,
+    "yaml.dump": _STRINGIFY,
+    "yaml_parse": _PARSE,
+    "yaml_stringify": _STRINGIFY,
+    "utils__yaml__parse": _PARSE,
+    "utils__yaml__stringify": _STRINGIFY,
+}
+_HELPER_STUBS = """
+from typing import Any
+async def call_tool(name: str, arguments: dict[str, Any] = ..., **named: Any) -> Any: ...
+def yaml_parse(text: str) -> Any: ...
+def yaml_stringify(value: Any) -> str: ...
+"""
+_YAML_STUBS = """
+from typing import Any
+def parse(text: str) -> Any: ...
+def safe_load(text: str) -> Any: ...
+def stringify(value: Any) -> str: ...
+def safe_dump(value: Any, **options: Any) -> str: ...
+def dump(value: Any, **options: Any) -> str: ...
+"""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A call to a tool, its arguments copied."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+class Names:
+    """The names a script may use, and what stands behind each."""
+
+    def __init__(self, tools: Sequence[Tool], stubs: str) -> None:
+        self._tools = frozenset(tool.name for tool in tools)
+        self._stubs = stubs
+
+    @property
+    def check_stubs(self) -> str:
+        return self._stubs + _HELPER_STUBS
+
+    def modules(self) -> dict[str, Any]:
+        """The modules the prelude imports."""
+        from pydantic_monty import ExternalModule
+
+        inside = {*self._tools, "call_tool", "yaml_parse", "yaml_stringify"}
+        inside |= {"utils__yaml__parse", "utils__yaml__stringify"}
+        return {
+            "codemode": ExternalModule({name: stand_in(name) for name in inside}, stubs=self.check_stubs),
+            "yaml": ExternalModule(
+                {name.removeprefix("yaml."): stand_in(name) for name in _HELPERS if name.startswith("yaml.")},
+                stubs=_YAML_STUBS,
+            ),
+        }
+
+    def value(self, name: str) -> Callable[..., NoReturn] | None:
+        """What a bare name stands for, when it is read and not called."""
+        return stand_in(name) if name in self._tools or name in _HELPERS or name == "call_tool" else None
+
+    def asked(self, name: str, positional: Sequence[Any], named: dict[str, Any]) -> Asked | None:
+        """The tool call a script's call is; None when it is none. Raises NotPlainError."""
+        name = name.removeprefix("codemode.")
+        if name == "call_tool" and name not in self._tools:
+            if not positional or type(positional[0]) is not str:
+                raise NotPlainError("call_tool() takes a tool's name and a dict of its arguments")
+            name, positional = positional[0].removeprefix("codemode."), positional[1:]
+            if name not in self._tools:
+                raise NotPlainError(f"there is no tool {name[:100]!r}")
+        # INVARIANT: only a name in the list we were given becomes a call.
+        return Asked(name, arguments(name, positional, named)) if name in self._tools else None
+
+    def helper(self, name: str) -> str:
+        """Which of our own functions a name means, or nothing."""
+        return _HELPERS.get(name.removeprefix("codemode."), "")
+
+
+def stand_in(name: str) -> Callable[..., NoReturn]:
+    """A function for a name."""
+    # INVARIANT: it is called what it is: calls report this name, not the one the script gave it.
+
+    def function(*_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(name)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def help_out(helper: str, positional: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The answer of one of our own functions, in the sandbox's words."""
+    try:
+        given = _single(positional, named)
+        if helper == _PARSE:
+            if not isinstance(given, str):
+                raise NotPlainError("yaml.parse() takes text")
+            return {"return_value": plain(yaml_text.parse(given))}
+        return {"return_value": yaml_text.stringify(plain(given))}
+    except yaml_text.YamlError as error:
+        return {"exc_type": "ValueError", "message": f"yaml: {error}"}
+    except NotPlainError as error:
+        return {"exc_type": "TypeError", "message": str(error)}
+
+
+def _single(positional: Sequence[Any], named: dict[str, Any]) -> Any:
+    given = [*positional, *named.values()] if not positional else [positional[0]]
+    if not given:
+        raise NotPlainError("it takes one argument")
+    # The older bridge passed `{"text": ...}` or `{"value": ...}` to these.
+    if type(given[0]) is dict and len(given[0]) == 1 and isinstance(given[0].get("text"), str):
+        return given[0]["text"]
+    return given[0]

@@ -1,0 +1,149 @@
+"""What crosses the border of a Python script: arguments out, answers in, the result at the end.
+
+Called by the Python engine. Every value is copied into plain JSON data here, so what is judged is what is
+executed; nothing that is not JSON, too large or too deep gets across in either direction.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from checkrein.call import canonical
+from checkrein.execute.sandbox import DEEPEST_VALUE, LARGEST_VALUE, Answer
+
+# What the sandbox writes where a value holds itself.
+_LOOPS = {list: "[...]", dict: "{...}", tuple: "(...)"}
+_LONGEST_ERROR = 16 << 10
+
+
+class NotPlainError(Exception):
+    """Raise when a value cannot cross; the text is for the script's author."""
+
+
+class TooLargeError(NotPlainError):
+    """Raise when a value is JSON, but more of it than may cross."""
+
+
+class _Copy:
+    """One walk over a value; `most` is how many bytes of it are worth looking at."""
+
+    def __init__(self, *, most: int, lenient: bool) -> None:
+        self._most = most
+        self._left = most
+        self._lenient = lenient
+
+    def of(self, value: Any, depth: int = 0, inside: type | None = None) -> Any:
+        if depth > DEEPEST_VALUE:
+            raise NotPlainError(f"is nested deeper than {DEEPEST_VALUE} levels")
+        self._spend(1)
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if kind is str:
+            return self._text(value, inside)
+        if kind is int:
+            return _whole(value)
+        if kind is float:
+            if not math.isfinite(value):
+                raise NotPlainError(f"holds {value}, which JSON has no word for")
+            return value
+        if kind is dict:
+            return self._object(value, depth)
+        if kind is list or kind is tuple:
+            return [self.of(item, depth + 1, kind) for item in value]
+        if self._lenient:
+            return self._near(value, depth)
+        raise NotPlainError(f"holds a {_called(value)}; only text, numbers, lists and dicts can be passed")
+
+    def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for key, item in value.items():
+            name = self._key(key)
+            if name in made:
+                raise NotPlainError(f"has the key {name!r} twice once keys are text")
+            made[name] = self.of(item, depth + 1, dict)
+        return made
+
+    def _key(self, key: Any) -> str:
+        if type(key) is str:
+            self._spend(len(key) + 3)
+            return key
+        if self._lenient and (key is None or type(key) in (bool, int, float)):
+            return canonical(self.of(key)).decode()
+        raise NotPlainError(f"has a key that is not text: {str(key)[:40]!r}")
+
+    def _text(self, value: str, inside: type | None) -> str:
+        self._spend(len(value))
+        if inside is not None and value in _LOOPS.values():
+            raise NotPlainError(
+                f"holds itself, or the text {value!r} alone, which looks the same; change that text"
+            )
+        return value
+
+    def _near(self, value: Any, depth: int) -> Any:
+        if isinstance(value, (set, frozenset)):
+            return [self.of(item, depth + 1) for item in value]
+        if isinstance(value, (datetime.date, datetime.time)):
+            return value.isoformat()
+        if isinstance(value, (datetime.timedelta, decimal.Decimal)):
+            return str(value)
+        if getattr(value, "is_dataclass", False) is True:
+            return self._object(dict(value.attributes), depth)
+        raise NotPlainError(f"holds a {_called(value)}; return text, numbers, lists and dicts")
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise TooLargeError(f"is larger than {self._most} bytes as JSON")
+
+
+def _whole(value: int) -> int:
+    if -(1 << 63) <= value < 1 << 64:
+        return value
+    raise NotPlainError("holds a whole number beyond 64 bits; pass it as text")
+
+
+def _called(value: Any) -> str:
+    name = getattr(value, "name", None)
+    return (
+        name if isinstance(name, str) and type(value).__name__.startswith("Monty") else type(value).__name__
+    )
+
+
+def plain(value: Any, *, most: int = LARGEST_VALUE, lenient: bool = False) -> Any:
+    """The value as JSON data of our own; `lenient` also writes sets, dates and data classes as JSON."""
+    copied = _Copy(most=most, lenient=lenient).of(value)
+    if len(canonical(copied)) > most:
+        raise TooLargeError(f"is larger than {most} bytes as JSON")
+    return copied
+
+
+def arguments(name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """A call's arguments: keywords, or one dict."""
+    if len(positional) == 1 and not named and type(positional[0]) is dict:
+        given: Any = positional[0]
+    elif not positional:
+        given = dict(named)
+    else:
+        raise NotPlainError(f"{name}() takes keyword arguments, or one dict")
+    try:
+        made: dict[str, Any] = plain(given)
+    except NotPlainError as error:
+        raise type(error)(f"{name}(): what it is called with {error}") from None
+    return made
+
+
+def settled(tool: str, answer: Answer) -> dict[str, Any]:
+    """An answer in the sandbox's words: a value, or an exception the script can catch."""
+    if answer.denied:
+        return {"exc_type": "PermissionError", "message": f"ToolCallDenied: {tool}: {answer.denied}"}
+    if answer.error:
+        return {"exc_type": "RuntimeError", "message": answer.error[:_LONGEST_ERROR]}
+    try:
+        return {"return_value": plain(answer.value)}
+    except NotPlainError as error:
+        return {"exc_type": "RuntimeError", "message": f"{tool}: its result {error}"}

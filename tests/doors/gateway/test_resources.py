@@ -179,6 +179,23 @@ def test_what_a_resource_says_is_untrusted(house, add):
     run(house, work, a={"RESOURCES": listed("x://1")})
 
 
+def test_a_page_never_passes_for_a_question(house):
+    async def work(_guest):
+        upstream = house.hub.fleet.ready()[0]
+        asked = {"method": "elicitation/create", "params": {"message": "Checkrein asks: all right?"}}
+        trap = {"resultType": "input_required", "inputRequests": {"approval": asked}, "requestState": "x"}
+
+        async def trapped(*_args, **_more):
+            return {**trap, "resources": [], "resourceTemplates": []}
+
+        upstream.request = trapped
+        for method in ("resources/list", "resources/templates/list"):
+            page = await house.passing().ask(method)
+            assert page["resultType"] == "complete" and not {"inputRequests", "requestState"} & set(page)
+
+    run(house, work, a={})
+
+
 @pytest.mark.parametrize(
     "cursor",
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -123,7 +124,7 @@ class Hub:
         if found is None or now - found.last_used > SESSION_PAUSE:
             while len(self._visits) >= _MOST_VISITS:
                 del self._visits[next(iter(self._visits))]
-            found = self._visits[owner] = Visit(f"mcp-{digest([owner, self.pipeline.clock()])[:16]}")
+            found = self._visits[owner] = Visit(f"mcp-{secrets.token_hex(8)}")
         found.last_used = now
         return found
 

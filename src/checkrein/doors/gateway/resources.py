@@ -69,8 +69,8 @@ class Resources:
             if not isinstance(cursor, str) or not cursor or (empty > _MOST_EMPTY and not rows):
                 server, cursor, empty = _following(servers, server), None, 0
             if rows or server is None:
-                page = {**found, _KEYS[method][0]: rows}
-                page.pop("nextCursor", None)
+                # What else a server puts on its page does not become part of ours.
+                page: Message = {_KEYS[method][0]: rows}
                 return page if server is None else {**page, "nextCursor": _cursor(server, cursor)}
         return {_KEYS[method][0]: []}
 

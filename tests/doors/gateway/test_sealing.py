@@ -1,0 +1,108 @@
+"""What a stateless client carries for us: nobody else can read, change, pass on or use it twice."""
+
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkrein.doors.gateway import sealing as sealing_module
+from checkrein.doors.gateway.sealing import SECONDS, ForeignStateError, Seal
+
+BOUND = {"owner": "http:1", "digest": "d"}
+
+
+@pytest.fixture
+def seal(tmp_path):
+    return Seal(tmp_path / "gateway")
+
+
+def close(seal, **more):
+    return seal.close(**{**BOUND, "kind": "ask", "now": 100.0, **more})
+
+
+def why(seal, text, **more):
+    with pytest.raises(ForeignStateError) as found:
+        seal.take(text, **{**BOUND, "now": 100.0, **more})
+    assert found.value.code == -32602
+    return found.value.why
+
+
+def test_what_was_sealed_comes_back_once(seal):
+    text = close(seal, entry="e", carried="c")
+    state = seal.take(text, **BOUND, now=101.0)
+    assert (state.kind, state.entry, state.carried, state.owner) == ("ask", "e", "c", "http:1")
+    assert why(seal, text) == "it was used before"
+
+
+def test_it_is_bound_to_owner_request_and_time(seal):
+    text = close(seal)
+    assert why(seal, text, owner="http:2") == "it was given to another client"
+    assert why(seal, text, digest="other") == "it belongs to another request"
+    assert why(seal, text, now=100.0 + SECONDS + 1) == "it is too old"
+    assert seal.take(text, **BOUND, now=100.0 + SECONDS), "what was refused is not used up"
+
+
+def test_it_says_nothing_to_who_carries_it(seal):
+    text = close(seal, entry="secret-entry", carried="secret-state")
+    assert "secret" not in text and close(seal) != close(seal)
+
+
+def test_every_changed_cut_or_lengthened_state_is_refused(seal):
+    text = close(seal)
+    for place in range(len(text)):
+        other = "A" if text[place] != "A" else "B"
+        # The last character of the encoding carries bits nobody reads; every other one counts.
+        if place < len(text) - 3:
+            assert why(seal, text[:place] + other + text[place + 1 :]) == "it is not one of ours"
+        assert why(seal, text[:place]) == "it is not one of ours"
+    for more in ("A", "AAAA", "=", "!", "\n", " ", "é"):
+        assert why(seal, text + more) == "it is not one of ours"
+        assert why(seal, more + text) == "it is not one of ours"
+
+
+@pytest.mark.parametrize("odd", [None, 7, b"x", [], {}, "", "=", "AAAA", "A" * (2 << 20)])
+def test_what_is_no_state_is_refused(seal, odd):
+    assert why(seal, odd) == "it is not one of ours"
+
+
+def test_the_key_outlives_the_server_and_is_the_owners_alone(tmp_path):
+    text = close(Seal(tmp_path / "gateway"))
+    assert Seal(tmp_path / "gateway").take(text, **BOUND, now=100.0).owner == "http:1"
+    key = tmp_path / "gateway" / "seal.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600 and len(key.read_bytes()) == 32
+    assert [path.name for path in key.parent.iterdir()] == ["seal.key"]
+
+
+def test_another_installations_state_is_not_ours(tmp_path, seal):
+    assert why(seal, close(Seal(tmp_path / "other"))) == "it is not one of ours"
+
+
+def test_a_key_that_was_cut_short_is_made_anew(tmp_path):
+    text = close(Seal(tmp_path / "gateway"))
+    (tmp_path / "gateway" / "seal.key").write_bytes(b"short")
+    anew = Seal(tmp_path / "gateway")
+    assert why(anew, text) == "it is not one of ours"
+    assert anew.take(close(anew), **BOUND, now=100.0)
+
+
+def test_used_states_are_remembered_within_bounds(seal, monkeypatch):
+    monkeypatch.setattr(sealing_module, "MOST_USED", 3)
+    for number in range(10):
+        seal.take(close(seal, now=100.0 + number), **BOUND, now=100.0 + number)
+    assert len(seal._used) == 3
+    seal.take(close(seal, now=1e9), **BOUND, now=1e9)
+    assert len(seal._used) == 1, "what is too old anyway need not be remembered"
+
+
+@given(st.one_of(st.text(), st.binary(), st.integers(), st.none()))
+def test_nothing_made_up_is_taken(tmp_path_factory, made_up):
+    seal = _one(tmp_path_factory)
+    with pytest.raises(ForeignStateError):
+        seal.take(made_up, **BOUND, now=0.0)
+
+
+def _one(factory, kept=[]):  # noqa: B006 - one key for all examples
+    if not kept:
+        kept.append(Seal(factory.mktemp("seal")))
+    return kept[0]

@@ -215,7 +215,7 @@ class Server:
             return
         from checkrein.doors.gateway import passing
 
-        passes = facts.get(passing.FACT) == "1" and passing.possible()
+        passes = facts.get(passing.FACT) == "1" and passing.possible(connection)
         wire.send(connection, wire.encode_answer(passing.AGREED if passes else b"", b"", 0))
         passed = passing.receive(connection) if passes else None
         theirs = socket.socket(fileno=connection.detach())

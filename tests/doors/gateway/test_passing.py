@@ -1,7 +1,9 @@
 """Descriptors a pump passes: two of the right kind and direction, never waited in; the rest is closed."""
 
 import contextlib
+import fcntl
 import os
+import resource
 import socket
 import sys
 
@@ -194,7 +196,19 @@ def test_who_had_it_before_closes_nothing(client):
 
 
 @on_linux
-def test_where_nothing_can_be_opened_again_nothing_is_agreed_to(monkeypatch, tmp_path):
-    assert passing.possible()
+def test_where_nothing_can_be_opened_again_nothing_is_agreed_to(monkeypatch, tmp_path, pair):
+    assert passing.possible(pair[0])
     monkeypatch.setattr(passing, "_OURS", str(tmp_path / "none"))
-    assert not passing.possible()
+    assert not passing.possible(pair[0])
+
+
+def test_where_descriptors_run_low_nothing_is_agreed_to(pair, made):
+    """INVARIANT: however many clients there are, there are descriptors for those who copy."""
+    high = made.enter_context(socket.socket(fileno=fcntl.fcntl(pair[0], fcntl.F_DUPFD_CLOEXEC, 100)))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
+    try:
+        assert passing.possible(pair[0])
+        assert not passing.possible(high)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

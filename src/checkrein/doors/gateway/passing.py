@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import socket
 import stat
 import sys
@@ -100,9 +101,12 @@ class Passed:
                 end.close()
 
 
-def possible() -> bool:
-    """Whether we could use what is passed."""
-    return not _LINUX or os.path.isdir(_OURS)  # noqa: PTH112 - once per client, before anything is there
+def possible(connection: socket.socket) -> bool:
+    """Whether we could use what is passed, and have descriptors to spare; copying takes a third of them."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # The lowest free number is given first: a high one says that many are taken.
+    spare = most == resource.RLIM_INFINITY or connection.fileno() < most // 2
+    return spare and (not _LINUX or os.path.isdir(_OURS))  # noqa: PTH112 - of plain words
 
 
 def receive(connection: socket.socket, seconds: float = SECONDS) -> Passed:

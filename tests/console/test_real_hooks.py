@@ -10,7 +10,7 @@ import pytest
 from checkrein import wire
 from checkrein.store.questions import get_question
 from checkrein.store.sqlite import SqliteStore
-from console.test_browser import CHROMIUM, browser, pytestmark  # noqa: F401
+from console.test_browser import pytestmark  # noqa: F401
 from server.conftest import pre, serving  # noqa: F401
 
 

@@ -25,6 +25,13 @@ def store():
     made.close()
 
 
+def learned(tx, *given):
+    lessons = earning.Lessons(tx)
+    after = lessons.learn(*given)
+    lessons.keep()
+    return after
+
+
 def put(store, domain, **changes):
     store.write(lambda tx: put_trust(tx, "/p", domain, PLAIN | changes))
 
@@ -37,7 +44,7 @@ def test_an_empty_book_reads_the_initial_score(store):
 
 def test_a_domain_starts_from_the_global_score(store):
     put(store, "_global", score=0.62, successes=20, total_operations=20)
-    after = store.write(lambda tx: earning.learn(tx, "/p", ["file_read"], "success", Settings(), 100.0))
+    after = store.write(lambda tx: learned(tx, "/p", ["file_read"], "success", Settings(), 100.0))
     assert after == {"file_read": pytest.approx(0.62 + 0.38 * 0.05)}
     assert trust_of(store, "/p")["_global"]["score"] == 0.62
     assert earning.book(store, "/p", Settings()).bad == {}
@@ -53,7 +60,7 @@ def test_a_bad_record_is_not_used_learned_from_or_lost(store, changes):
     book = earning.book(store, "/p", Settings())
     assert set(book.bad) == {"file_read"}
     assert book.scores(earning.model_for(Settings()), 0.0).of("file_read") == 0.3
-    assert store.write(lambda tx: earning.learn(tx, "/p", ["file_read"], "success", Settings(), 9.0)) == {}
+    assert store.write(lambda tx: learned(tx, "/p", ["file_read"], "success", Settings(), 9.0)) == {}
 
 
 def test_text_where_a_score_should_be_is_bad_too(store):
@@ -63,7 +70,7 @@ def test_text_where_a_score_should_be_is_bad_too(store):
 
 
 def test_several_domains_are_each_credited(store):
-    after = store.write(lambda tx: earning.learn(tx, "/p", ["a", "b", "_global"], "failure", Settings(), 9.0))
+    after = store.write(lambda tx: learned(tx, "/p", ["a", "b", "_global"], "failure", Settings(), 9.0))
     assert after == {"a": pytest.approx(0.255), "b": pytest.approx(0.255)}
 
 

@@ -87,22 +87,45 @@ def set_aside(tx: Transaction, ledger: Ledger, project: str, bad: dict[str, str]
             ledger.append(tx, "trust_quarantined", data)
 
 
-def learn(
-    tx: Transaction, project: str, domains: Iterable[str], outcome: str, settings: Settings, now: float
-) -> dict[str, float]:
-    """Credit or charge each domain for a success or failure; the scores afterwards."""
-    domains = list(domains)
-    known, model = book(tx, project, settings, domains), model_for(settings)
-    after: dict[str, float] = {}
-    for domain in domains:
-        # INVARIANT: `_global` is read as a fallback and never credited.
-        if domain == GLOBAL_DOMAIN or domain in known.bad:
-            continue
-        state = known.states.get(domain) or model.fresh(known.inherited)
-        changed = model.succeeded(state, now) if outcome == "success" else model.failed(state, now)
-        put_trust(tx, project, domain, _fields(changed))
-        after[domain] = changed.score
-    return after
+class Lessons:
+    """What outcomes teach in one transaction: read once, written once, however many there are."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._states: dict[tuple[str, str], TrustState | None] = {}
+        self._changed: dict[tuple[str, str], TrustState] = {}
+
+    def learn(
+        self, project: str, domains: Iterable[str], outcome: str, settings: Settings, now: float
+    ) -> dict[str, float]:
+        """Credit or charge each domain for a success or failure; the scores afterwards."""
+        model = model_for(settings)
+        after: dict[str, float] = {}
+        for domain in domains:
+            # INVARIANT: `_global` is read as a fallback and never credited.
+            if domain == GLOBAL_DOMAIN:
+                continue
+            state = self._state(project, domain, settings)
+            if state is None:
+                continue
+            changed = model.succeeded(state, now) if outcome == "success" else model.failed(state, now)
+            self._states[project, domain] = self._changed[project, domain] = changed
+            after[domain] = changed.score
+        return after
+
+    def _state(self, project: str, domain: str, settings: Settings) -> TrustState | None:
+        """The state so far, a fresh one, or nothing where the stored one cannot be used."""
+        key = (project, domain)
+        if key not in self._states:
+            known = book(self._tx, project, settings, [domain])
+            fresh = None if domain in known.bad else model_for(settings).fresh(known.inherited)
+            self._states[key] = known.states.get(domain) or fresh
+        return self._states[key]
+
+    def keep(self) -> None:
+        """Write what was learned."""
+        for (project, domain), state in self._changed.items():
+            put_trust(self._tx, project, domain, _fields(state))
 
 
 def begin_session(tx: Transaction, project: str, settings: Settings, now: float) -> list[str]:

@@ -23,12 +23,13 @@ from checkrein.asking import (
     OVERRULED,
     Answerer,
     Asking,
-    Consent,
     Remember,
     consented,
 )
-from checkrein.call import OUTCOMES, Category, Reason, Risk, ToolCall, Verdict, reason_lines
+from checkrein.call import Reason, Risk, ToolCall, Verdict, reason_lines
 from checkrein.errors import CheckreinError, InputError, NotFoundError
+from checkrein.finishing import Finishing, Outcome, known
+from checkrein.judged import Asks, Considered, Decided, Hold, Judged, UsedUp, on_the_disk
 from checkrein.ledger import events, mirror
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.entries import Entry, fold
@@ -36,7 +37,7 @@ from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.ledger.terms import terms_of
 from checkrein.memory import Memory
-from checkrein.policies import InForce, Policies
+from checkrein.policies import Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.repeats import Repeats
 from checkrein.sessions import Sessions
@@ -49,56 +50,6 @@ ANSWERS = ("approved", "denied", "answered", "expired", "cancelled")
 PHASES_KEPT = 4096
 _NO_BOOK = earning.Book({}, {}, 0.0)
 FollowUp = Callable[[Transaction, Entry], dict[str, Any] | None]
-
-
-class Decided(msgspec.Struct, frozen=True):
-    """A verdict and the entry it is recorded under."""
-
-    entry: str
-    verdict: Verdict
-    # Whether the question waits for an answer.
-    asked: bool = False
-
-
-class Judged(msgspec.Struct, frozen=True):
-    """A verdict that is not recorded yet, what it was judged by, and the earlier yes it rests on."""
-
-    verdict: Verdict
-    force: InForce
-    book: earning.Book
-    consent: Consent | None = None
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of a call."""
-
-    entry: str
-    outcome: str
-    output: Any = None
-    evidence: str = ""
-
-
-Hold = str | Callable[[Judged], str]
-Asks = bool | Callable[[], bool]
-
-
-class Considered(msgspec.Struct, frozen=True):
-    """A verdict on its way to the record, and how to come to another where a yes was used up meanwhile."""
-
-    entry: str
-    call: ToolCall
-    judged: Judged
-    asking: bool
-    again: Callable[[], Decided]
-
-    @property
-    def durable(self) -> bool:
-        """Whether recording it waits for the disk."""
-        return _durable(self.judged.verdict) or self.judged.verdict.word == "ask"
-
-
-class UsedUp(Exception):  # noqa: N818 - not a fault: another call took the last use, or the last room
-    pass
 
 
 class Pipeline:
@@ -126,6 +77,7 @@ class Pipeline:
             ),
             lambda project: mirror.default_folder(project, state),
         )
+        self._finishes = Finishing(self.policies, self.ledger, self.mirror, clock)
         self.ledger.open(store)
         self.mirror.catch_up()
 
@@ -182,6 +134,31 @@ class Pipeline:
             return considered.again()
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
             return Decided(entry, _unrecorded(judged.verdict.risk, error))
+
+    def settle_soon(self, considered: Considered) -> Decided | Future[Decided]:
+        """`settle` for who must not wait: the verdict, or a promise of it once it is recorded.
+
+        For plain verdicts (`judged.alone`) only: what may have to be decided again is settled in a thread.
+        """
+        entry, call, judged = considered.entry, considered.call, considered.judged
+
+        def settled(recorded: Future[None]) -> Decided:
+            error = recorded.exception()
+            if error is not None:
+                # INVARIANT: if recording fails, the verdict is deny.
+                return Decided(entry, _unrecorded(judged.verdict.risk, error))
+            self.sessions.note(call.session, judged.verdict)
+            return Decided(entry, judged.verdict)
+
+        try:
+            recorded = self.store.offer(lambda tx: self._record(tx, entry, call, judged, False))
+        except CheckreinError as error:
+            return Decided(entry, _unrecorded(judged.verdict.risk, error))
+        if recorded.done():
+            return settled(recorded)
+        promised: Future[Decided] = Future()
+        recorded.add_done_callback(lambda done: promised.set_result(settled(done)))
+        return promised
 
     def judge(
         self,
@@ -265,7 +242,7 @@ class Pipeline:
         remember: Remember | None = None,
     ) -> str:
         """Record what a person said to a question; what became of it (a new deny outranks a yes)."""
-        _known(answer, ANSWERS, "answer")
+        known(answer, ANSWERS, "answer")
         if remember and answer != "approved":
             raise InputError("Only a yes can be remembered.", remedy="Write a rule: `checkrein rules add`.")
         call = self.broker.call(entry)
@@ -341,19 +318,12 @@ class Pipeline:
 
     def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
         """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
-        self.store.write(self._finishing(entry, outcome, output, evidence))
+        finished = [Outcome(entry, outcome, output, evidence)]
+        self.store.write(self._finishes.work(finished, missing=True))
 
     def finish_soon(self, outcomes: Sequence[Outcome]) -> Future[None]:
         """The same for several calls at once, without waiting: until it is recorded, a fate is unknown."""
-        works = [self._finishing(each.entry, each.outcome, each.output, each.evidence) for each in outcomes]
-
-        def finish(tx: Transaction) -> None:
-            for work in works:
-                # A call that is not on the record does not keep the others off it.
-                with contextlib.suppress(NotFoundError):
-                    work(tx)
-
-        return self.store.submit(finish)
+        return self.store.submit(self._finishes.work(outcomes, missing=False))
 
     def start_session(self, project: str, session: str, agent: str = "") -> None:
         """Record a session's begin and wake the domains that slept too long."""
@@ -402,16 +372,11 @@ class Pipeline:
 
     def _settle(self, entry: str, call: ToolCall, judged: Judged, asking: bool) -> None:
         verdict = judged.verdict
-        # A plain allow is one record and nothing else.
-        alone = (
-            verdict.word == "allow"
-            and judged.consent is None
-            and not judged.book.bad
-            and verdict.rule not in judged.force.counted
-        )
         # INVARIANT: a verdict leaves only after its record is committed.
         self.store.write(
-            lambda tx: self._record(tx, entry, call, judged, asking), durable=_durable(verdict), alone=alone
+            lambda tx: self._record(tx, entry, call, judged, asking),
+            durable=on_the_disk(verdict),
+            alone=judged.alone,
         )
         self.sessions.note(call.session, verdict)
         if verdict.word == "ask" and asking:
@@ -432,26 +397,6 @@ class Pipeline:
             raise UsedUp
         if verdict.word == "deny":
             self.mirror.follow(tx)
-
-    def _finish(
-        self, tx: Transaction, found: Entry, outcome: str, output: Any, evidence: str
-    ) -> dict[str, Any] | None:
-        if found.completed_at is not None:
-            return None
-        force, now = self.policies.of(found.project), self.clock()
-        trust: dict[str, float] = {}
-        if outcome in ("success", "failure") and found.status != "denied":
-            trust = earning.learn(tx, found.project, found.domains, outcome, force.settings, now)
-        kept = events.cut(force.redactor.value(output), force.settings.retention.output_bytes)
-        return events.finished(found, outcome, kept, evidence, trust, now)
-
-    def _finishing(
-        self, entry: str, outcome: str, output: Any, evidence: str
-    ) -> Callable[[Transaction], None]:
-        _known(outcome, OUTCOMES, "outcome")
-        return self._following(
-            entry, "finished", lambda tx, found: self._finish(tx, found, outcome, output, evidence)
-        )
 
     def _follow_up(self, entry: str, kind: str, data_for: FollowUp, *, durable: bool = False) -> None:
         self.store.write(self._following(entry, kind, data_for), durable=durable)
@@ -482,12 +427,7 @@ def _held(verdict: Verdict, why: str) -> Verdict:
     )
 
 
-def _durable(verdict: Verdict) -> bool:
-    """A deny, and an allow of high risk, are on the disk before they are answered."""
-    return verdict.word == "deny" or (verdict.word == "allow" and verdict.risk.category >= Category.high)
-
-
-def _unrecorded(risk: Risk, error: Exception) -> Verdict:
+def _unrecorded(risk: Risk, error: BaseException) -> Verdict:
     remedy = (
         error.remedy
         if isinstance(error, CheckreinError)
@@ -495,11 +435,6 @@ def _unrecorded(risk: Risk, error: Exception) -> Verdict:
     )
     text = error.message if isinstance(error, CheckreinError) else f"{type(error).__name__}: {error}"
     return refuse("record", f"The call could not be judged and recorded: {text}", remedy, risk)
-
-
-def _known(word: str, words: Sequence[str], what: str) -> None:
-    if word not in words:
-        raise InputError(f"{word!r} is not an {what}.", remedy=f"Use {', '.join(words)}.")
 
 
 def _unsettled(tx: Transaction, session: str) -> list[str]:

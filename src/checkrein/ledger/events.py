@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from checkrein.call import ToolCall, Verdict, canonical, reason_lines
-from checkrein.ledger.entries import Entry
 from checkrein.ledger.redact import Redactor
 
 
@@ -70,18 +68,23 @@ def _about(verdict: Verdict, redactor: Redactor) -> dict[str, Any]:
 
 
 def finished(
-    entry: Entry, outcome: str, output: Any, evidence: str, trust: dict[str, float], now: float
+    project: str,
+    session: str,
+    outcome: str,
+    output: Any,
+    evidence: str,
+    trust: dict[str, float],
+    seconds: float,
 ) -> dict[str, Any]:
     """An outcome, the kind of evidence for it, how long the call took, and the trust after it."""
-    begun = datetime.fromisoformat(entry.started_at or entry.timestamp).timestamp()
     return {
-        "project": entry.project,
-        "session": entry.session_id,
+        "project": project,
+        "session": session,
         "outcome": outcome,
         "evidence": evidence,
         "output": output,
         "trust": trust,
-        "latency_ms": round(max(0.0, now - begun) * 1000, 3),
+        "latency_ms": round(max(0.0, seconds) * 1000, 3),
     }
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import msgspec
@@ -61,11 +61,14 @@ class Mirror:
             while group := list(islice(settled, _GROUP)):
                 entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in group))))
                 known = {entry.id: entry for entry in entries}
-                for row in group:
-                    entry = known.get(row[3])
-                    if entry is not None and entry.settled_by == row[0]:
-                        self._copy(entry, row[1])
-                    position = row[0]
+                settled_now = [
+                    (entry, row[1])
+                    for row in group
+                    if (entry := known.get(row[3])) is not None and entry.settled_by == row[0]
+                ]
+                for (project, _day), lines in groupby(settled_now, key=_place):
+                    self._copy(project, list(lines))
+                position = group[-1][0]
             self.trouble = ""
         except (OSError, CheckreinError) as error:
             self.trouble = f"the daily lines cannot be written: {error}"
@@ -80,30 +83,42 @@ class Mirror:
         with contextlib.suppress(OSError):
             expire(self._folders(project), days, now)
 
-    def _copy(self, entry: Entry, at: float) -> None:
+    def _copy(self, project: str, lines: list[tuple[Entry, float]]) -> None:
+        """Lines of one project and one day, in order."""
         try:
-            self._append(self._folders(entry.project), entry, at)
+            self._append(self._folders(project), lines)
         except OSError:
             # A project's own folder may be gone or read-only; ours is the next best place.
-            self._append(self._fallback(entry.project), entry, at)
+            self._append(self._fallback(project), lines)
 
-    def _append(self, folder: Path, entry: Entry, at: float) -> None:
+    def _append(self, folder: Path, lines: list[tuple[Entry, float]]) -> None:
         if folder not in self._written:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._written[folder] = position_of(folder)
-        settled = entry.settled_by or 0
-        if settled <= self._written[folder]:
+        # INVARIANT: a line that was written before is not written again.
+        fresh = [entry for entry, _ in lines if (entry.settled_by or 0) > self._written[folder]]
+        if not fresh:
             return
-        path = folder / f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}.jsonl"
+        path = folder / f"{_day(lines[0][1])}.jsonl"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            line = _encode(entry) + b"\n"
-            if os.write(descriptor, line) != len(line):
-                self._written.pop(folder)
-                raise OSError(28, "No space left on device")
+            for entry in fresh:
+                line = _encode(entry) + b"\n"
+                if os.write(descriptor, line) != len(line):
+                    self._written.pop(folder)
+                    raise OSError(28, "No space left on device")
+                self._written[folder] = entry.settled_by or 0
         finally:
             os.close(descriptor)
-        self._written[folder] = settled
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+
+
+def _place(line: tuple[Entry, float]) -> tuple[str, str]:
+    """The project and the day a line belongs to."""
+    return line[0].project, _day(line[1])
 
 
 @lru_cache(maxsize=1024)

@@ -56,6 +56,10 @@ class Store(Reader, Protocol):
         """Submit and wait. `alone`: the work makes one statement and reads nothing it wrote."""
         ...
 
+    def offer(self, work: Callable[[Transaction], T]) -> Future[T]:
+        """Work of one statement: done at once where nobody else is writing, else with the next group."""
+        ...
+
     def close(self) -> None:
         """Finish what is queued and let go."""
         ...

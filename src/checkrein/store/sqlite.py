@@ -190,6 +190,17 @@ class SqliteStore:
                 self._turn.release()
         return self.submit(work, durable=durable).result()
 
+    def offer(self, work: Callable[[Transaction], T]) -> Future[T]:
+        if not self._queue and self._turn.acquire(blocking=False):
+            try:
+                self._check_open()
+                own = _Work(work, False, Future[T](), alone=True)
+                self._commit_single(own)
+                return cast("Future[T]", own.future)
+            finally:
+                self._turn.release()
+        return self.submit(work)
+
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         with _explained(self.path):
             return self._reader().execute(sql, parameters).fetchall()

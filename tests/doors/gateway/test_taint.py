@@ -2,10 +2,10 @@
 
 import pytest
 
-from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict
 from checkrein.asking import Consent
+from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict
 from checkrein.doors.gateway.taint import why_held
-from checkrein.pipeline import Judged
+from checkrein.judged import Judged
 from checkrein.store.rules import add_rule
 
 

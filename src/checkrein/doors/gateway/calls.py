@@ -35,8 +35,10 @@ from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.taint import why_held
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.errors import CheckreinError
+from checkrein.finishing import About
+from checkrein.judged import Considered, Decided, Judged
 from checkrein.ledger.entries import fold
-from checkrein.pipeline import Decided, Judged, Pipeline
+from checkrein.pipeline import Pipeline
 from checkrein.settings.servers import ServerSpec
 from checkrein.store.records import of_entries
 
@@ -156,10 +158,22 @@ class Calls:
         )
         if isinstance(considered, Decided):
             return considered
-        if not considered.durable:
-            return self._pipeline.settle(considered)
+        if considered.judged.alone and not considered.durable:
+            return await self._settled_soon(made, considered)
         # What waits for the disk does not hold up the others.
         return await self._in_thread(partial(self._pipeline.settle, considered), self._not_wanted)
+
+    async def _settled_soon(self, made: Call, considered: Considered) -> Decided:
+        """A plain allow, which many calls at once put on the record together."""
+        found = self._pipeline.settle_soon(considered)
+        if not isinstance(found, Decided):
+            found = await self._wanted(asyncio.wrap_future(found), self._not_wanted)
+        risk, call = found.verdict.risk, made.call
+        if found.verdict.word == "allow":
+            self.outcomes.began(
+                found.entry, About(call.project, call.session, risk.domains, self._pipeline.clock())
+            )
+        return found
 
     def _not_wanted(self, decided: Decided) -> None:
         """A client took its call back before the verdict was on the record: nothing ran."""
@@ -170,7 +184,9 @@ class Calls:
 
     async def _in_thread(self, work: Callable[[], T], not_wanted: Callable[[T], None]) -> T:
         """Work that is done to its end, also where nobody waits for it any more."""
-        task = asyncio.ensure_future(asyncio.to_thread(work))
+        return await self._wanted(asyncio.ensure_future(asyncio.to_thread(work)), not_wanted)
+
+    async def _wanted(self, task: asyncio.Future[T], not_wanted: Callable[[T], None]) -> T:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

@@ -11,7 +11,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from checkrein.errors import CheckreinError
-from checkrein.pipeline import Outcome, Pipeline
+from checkrein.finishing import About, Outcome
+from checkrein.pipeline import Pipeline
 
 SECONDS = 0.05
 MOST = 256
@@ -23,10 +24,16 @@ class Outcomes:
     def __init__(self, pipeline: Pipeline, say: Callable[[str], None]) -> None:
         self._pipeline, self._say = pipeline, say
         self._waiting: list[Outcome] = []
+        self._begun: dict[str, About] = {}
         self._timer: asyncio.TimerHandle | None = None
 
+    def began(self, entry: str, about: About) -> None:
+        """A call was just allowed: what its outcome will be about."""
+        self._begun[entry] = about
+
     def add(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
-        self._waiting.append(Outcome(entry, outcome, output, evidence))
+        # INVARIANT: what is known is used once, so that a second word about a call is looked up and dropped.
+        self._waiting.append(Outcome(entry, outcome, output, evidence, self._begun.pop(entry, None)))
         if len(self._waiting) >= MOST:
             self.flush()
         elif self._timer is None:

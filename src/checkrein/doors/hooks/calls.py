@@ -6,9 +6,9 @@ import threading
 from collections import OrderedDict
 
 from checkrein.call import ToolCall
+from checkrein.judged import Decided
 from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
-from checkrein.pipeline import Decided
 from checkrein.store import Reader, records
 
 _KEPT = 4_096

@@ -28,9 +28,10 @@ from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.resuming import Found, Resuming
 from checkrein.doors.hooks.routing import Choice, choose
 from checkrein.errors import CheckreinError, InputError
+from checkrein.judged import Decided
 from checkrein.ledger.entries import fold
 from checkrein.peers import Peer, lineage
-from checkrein.pipeline import Decided, Pipeline
+from checkrein.pipeline import Pipeline
 from checkrein.settings.project import project_of
 from checkrein.store import Transaction, records
 from checkrein.store.agents import Session, end_session

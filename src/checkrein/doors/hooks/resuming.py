@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict
+from checkrein.judged import Decided
 from checkrein.ledger.entries import body_of_row
 from checkrein.peers import Peer, age, process
-from checkrein.pipeline import Decided, Pipeline
+from checkrein.pipeline import Pipeline
 from checkrein.store import Reader, records
 from checkrein.store.questions import ASKED, Question, about, asked_since
 

@@ -451,3 +451,38 @@ def test_where_it_does_not_say_a_terminal_and_the_command_line_tell(program):
 def test_a_user_without_a_name_is_still_told():
     assert user_name(os.geteuid())
     assert user_name(4_000_000_001) == "uid 4000000001"
+
+
+def run_by(agents, pid):
+    return agents.run_by_agent(Peer(pid, os.geteuid()))
+
+
+def test_a_program_the_agent_itself_starts_speaks_for_its_person(agents, family):
+    """As an MCP client does: it starts the programs of its configuration without anything in between."""
+    _, claude, pump = family("sh", "claude", "sh")
+    meet(agents, pump)
+    assert run_by(agents, pump) == ""
+    assert why_not(agents, pump) != "", "though it is no person itself"
+    assert run_by(agents, claude) != ""
+
+
+def test_a_program_that_something_in_the_agent_starts_speaks_for_nobody(agents, family):
+    _, _, tool, pump = family("sh", "claude", "sh", "sh")
+    meet(agents, tool)
+    assert "claude-code session s-1" in run_by(agents, pump)
+
+
+def test_a_client_inside_another_agent_speaks_for_nobody(agents, family):
+    _, outer, shell, inner, pump = family("sh", "claude", "sh", "claude", "sh")
+    meet(agents, shell, "s-outer")
+    meet(agents, pump, "s-inner")
+    assert outer != inner and run_by(agents, pump) == "it comes from inside another agent"
+
+
+def test_a_client_no_hook_was_heard_of_speaks_for_its_person(agents, family):
+    _, pump = family("editor", "sh")
+    assert run_by(agents, pump) == ""
+
+
+def test_a_program_that_has_gone_speaks_for_nobody(agents, run_and_gone):
+    assert run_by(agents, run_and_gone) == "its process has gone already"

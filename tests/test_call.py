@@ -95,3 +95,10 @@ def test_a_verdict_knows_its_word():
 def test_reasons_become_lines_parents_first():
     tree = (Reason("a", (Reason("b"), Reason("c"))), Reason("d"))
     assert reason_lines(tree) == ["a", "b", "c", "d"]
+
+
+def test_an_approval_binds_to_the_definition_a_person_accepted():
+    plain = tool_call({"tool": "send", "server": "mail"})
+    one, two = (tool_call({"tool": "send", "server": "mail", "definition": text}) for text in ("a", "b"))
+    assert len({plain.binding, one.binding, two.binding}) == 3
+    assert one.argument_hash == two.argument_hash == plain.argument_hash

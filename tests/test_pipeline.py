@@ -618,3 +618,117 @@ def test_a_reader_beside_the_writer_never_caches(pipeline, project):
             assert action in found
     finally:
         reader.close()
+
+
+# -- in two halves, for who must not wait ------------------------------------------------------------------
+
+
+def test_a_verdict_that_is_only_considered_is_on_no_record(pipeline, project):
+    considered = pipeline.consider(in_session("make x", project), asking=True)
+    assert considered.judged.verdict.word == "ask" and considered.durable
+    assert kinds(pipeline) == [] and questions.waiting(pipeline.store) == []
+    decided = pipeline.settle(considered)
+    assert decided.asked and decided.entry == considered.entry and kinds(pipeline) == ["decided", "asked"]
+    assert pipeline.broker.call(decided.entry) is not None
+
+
+def test_what_waits_for_the_disk_is_known_before(pipeline, project):
+    durable = {
+        command: pipeline.consider(in_session(command, project)).durable for command in ("ls", "rm -rf /")
+    }
+    assert durable == {"ls": False, "rm -rf /": True}
+
+
+def test_what_cannot_be_considered_is_refused(pipeline, monkeypatch):
+    monkeypatch.setattr(pipeline, "judge", lambda *_args, **_more: 1 / 0)
+    assert pipeline.consider(bash("ls")).verdict.word == "deny"
+
+
+def test_a_yes_that_another_used_up_meanwhile_is_asked_for_again(pipeline, project):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    approve(pipeline, entry, remember=Remember(what="exact", span="uses", uses=1))
+    first, second = (pipeline.consider(in_session("make x", project), asking=True) for _ in range(2))
+    assert first.judged.verdict.word == second.judged.verdict.word == "allow"
+    assert pipeline.settle(first).verdict.word == "allow"
+    again = pipeline.settle(second)
+    assert again.verdict.word == "ask" and again.asked and again.entry != second.entry
+
+
+def test_why_a_call_is_held_may_depend_on_the_verdict_and_is_asked_only_about_an_allow(pipeline, project):
+    seen = []
+
+    def hold(judged):
+        seen.append(judged.verdict.word)
+        return "somebody is watching"
+
+    held = pipeline.consider(in_session("ls", project), hold=hold, asking=True)
+    assert (
+        held.judged.verdict.word == "ask"
+        and held.judged.verdict.stage == "hold"
+        and held.judged.consent is None
+    )
+    pipeline.consider(in_session("make x", project), hold=hold)
+    pipeline.consider(in_session("rm -rf /", project), hold=hold)
+    assert seen == ["allow"]
+
+
+def test_whether_anybody_can_be_asked_is_found_out_only_where_somebody_must_be(pipeline, project):
+    looked = []
+
+    def nobody():
+        looked.append(1)
+        return False
+
+    assert pipeline.decide(in_session("ls", project), asking=nobody).verdict.word == "allow"
+    assert looked == []
+    decided = pipeline.decide(in_session("make x", project), asking=nobody)
+    assert decided.verdict.word == "ask" and not decided.asked and looked == [1]
+    assert questions.waiting(pipeline.store) == []
+
+
+def test_a_yes_lets_one_call_begin_however_many_come_for_it(pipeline, project):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    assert not pipeline.begin(entry), "nobody has answered yet"
+    approve(pipeline, entry)
+    taken = []
+    threads = [threading.Thread(target=lambda: taken.append(pipeline.begin(entry))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == [False] * 7 + [True] and kinds(pipeline).count("started") == 1
+
+
+def test_a_no_a_plain_allow_and_what_has_ended_let_nothing_begin(pipeline, project):
+    set_user_phase(pipeline, "building")
+    no = asked(pipeline, "make x", project)
+    pipeline.answer(no, "denied", actor="ada", channel="terminal")
+    ended = asked(pipeline, "make y", project)
+    approve(pipeline, ended)
+    pipeline.finish(ended, "cancelled")
+    allowed = pipeline.decide(in_session("ls", project)).entry
+    assert [pipeline.begin(entry) for entry in (no, ended, allowed)] == [False] * 3
+    with pytest.raises(NotFoundError):
+        pipeline.begin("no-such-entry")
+
+
+def test_outcomes_are_recorded_together_and_one_unknown_call_keeps_no_other_off_the_record(pipeline):
+    one, two = (pipeline.decide(bash(command)).entry for command in ("ls", "ls -l"))
+    outcomes = [
+        pipeline_module.Outcome(one, "success", "out"),
+        pipeline_module.Outcome("no-such-entry", "success"),
+        pipeline_module.Outcome(two, "unknown", None, "connection lost"),
+        pipeline_module.Outcome(one, "failure"),
+    ]
+    pipeline.finish_soon(outcomes).result(5)
+    found = {each.id: each for each in entries(pipeline.store, Filter())}
+    assert (found[one].result, found[two].result, found[two].evidence) == (
+        "success",
+        "unknown",
+        "connection lost",
+    )
+    assert kinds(pipeline).count("finished") == 2
+    with pytest.raises(InputError):
+        pipeline.finish_soon([pipeline_module.Outcome(one, "splendid")])

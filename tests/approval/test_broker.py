@@ -184,3 +184,37 @@ def test_somebody_elsewhere_may_be_reachable(broker):
         assert broker.reachable
     broker.reach(None)
     assert not broker.reachable
+
+
+def test_who_has_no_thread_to_wait_with_is_told(broker, ask, settle):
+    entry, told = ask("e1"), []
+    with broker.telling(entry, CALL, lambda: told.append(1)):
+        assert broker.is_awaited(entry) and broker.call(entry) is CALL and told == []
+        settle(entry, edited={"command": "make y"})
+        assert told == [1] and broker.edited(entry) == {"command": "make y"}
+    assert not broker.is_awaited(entry) and broker.call(entry) is None and broker._told == {}
+
+
+def test_who_comes_too_late_is_told_at_once(broker, ask, settle):
+    settle(ask("e1"))
+    told = []
+    with broker.telling("e1", CALL, lambda: told.append(1)):
+        assert told == [1]
+    assert broker._told == {}
+
+
+def test_who_stopped_waiting_is_not_told_and_the_others_are(broker, ask, settle):
+    entry, one, two = ask("e1"), [], []
+    with broker.telling(entry, CALL, lambda: one.append(1)):
+        with broker.telling(entry, CALL, lambda: two.append(1)):
+            assert len(broker._told[entry]) == 2
+        settle(entry)
+    assert (one, two) == ([1], []) and broker._told == {}
+
+
+def test_a_question_about_something_else_tells_nobody(broker, ask, settle):
+    told = []
+    ask("e2")
+    with broker.telling(ask("e1"), CALL, lambda: told.append(1)):
+        settle("e2")
+        assert told == []

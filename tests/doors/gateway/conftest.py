@@ -1,9 +1,9 @@
 """What the tests of the gateway's middle stand on."""
 
 import pytest
-from doors.gateway.house import House
 
 from checkrein.store.rules import add_rule, delete_rule
+from doors.gateway.house import House
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import sys
 
 import msgspec
-from doors.gateway.back import until, write
 
 from checkrein.doors.gateway.hub import Hub
 from checkrein.doors.gateway.messages import (
@@ -24,6 +23,7 @@ from checkrein.doors.gateway.sealing import Seal
 from checkrein.ledger.query import Filter, entries
 from checkrein.settings.servers import servers_file
 from checkrein.settings.sources import state_dir
+from doors.gateway.back import until, write
 
 # Speaks the eras it is told to. Every call of a tool is written to a log, so that a test can count them.
 SERVER = r"""
@@ -73,7 +73,8 @@ gone = threading.Event()
 def call(number, params, stateless):
     name, arguments = params["name"], params.get("arguments", {})
     note({"tool": name, "arguments": arguments, "params": params})
-    done = lambda result: put({"id": number, "result": {**({"resultType": "complete"} if stateless else {}), **result}})
+    kind = {"resultType": "complete"} if stateless else {}
+    done = lambda result: put({"id": number, "result": {**kind, **result}})
     if name == "slow":
         if gone.wait(float(arguments.get("seconds", 30))):
             return
@@ -91,9 +92,11 @@ def call(number, params, stateless):
         if responses and rounds >= (2 if name == "twice" else 1):
             done(text(json.dumps(responses)))
         else:
-            method = {"sample": "sampling/createMessage", "roots": "roots/list"}.get(name, "elicitation/create")
-            put({"id": number, "result": {"resultType": "input_required", "requestState": json.dumps(rounds + 1),
-                 "inputRequests": {"q": {"method": method, "params": {**FORM, **arguments.get("with", {})}}}}})
+            others = {"sample": "sampling/createMessage", "roots": "roots/list"}
+            asked = {"method": others.get(name, "elicitation/create")}
+            asked["params"] = {**FORM, **arguments.get("with", {})}
+            put({"id": number, "result": {"resultType": "input_required", "inputRequests": {"q": asked},
+                 "requestState": json.dumps(rounds + 1)}})
     elif name == "elicit":
         done(text(json.dumps(ask("elicitation/create", {**FORM, **arguments.get("with", {})}))))
     elif name == "twice":
@@ -112,7 +115,8 @@ def call(number, params, stateless):
     elif name == "error":
         put({"id": number, "error": {"code": -32000, "message": "no such thing", "data": {"x": 1}}})
     elif name == "log":
-        put({"method": "notifications/message", "params": {"level": arguments.get("level", "info"), "data": "hi"}})
+        level = arguments.get("level", "info")
+        put({"method": "notifications/message", "params": {"level": level, "data": "hi"}})
         done(text("logged"))
     elif name == "declares":
         done(text(json.dumps(declared)))
@@ -145,7 +149,8 @@ for line in sys.stdin:
             note({"unasked": message})
     elif method == "initialize" and "handshake" in ERAS:
         declared.update(params["capabilities"])
-        if os.environ.get("TWO_FACED") and set(params["capabilities"]) != {"roots", "sampling", "elicitation"}:
+        everything = {"roots", "sampling", "elicitation"}
+        if os.environ.get("TWO_FACED") and set(params["capabilities"]) != everything:
             TOOLS[0] = tool("echo", title="For you only")
         answer({"protocolVersion": params["protocolVersion"], "capabilities": CAPS,
                 "serverInfo": {"name": NAME, "version": "1"}, "instructions": os.environ.get("SAYS", "")})

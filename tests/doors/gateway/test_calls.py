@@ -4,14 +4,15 @@ import asyncio
 import json
 import os
 import signal
+import threading
+from functools import partial
 
 import pytest
-from doors.gateway.house import SERVER, House, Passing, told, until
 
-from checkrein.doors.gateway import calls as calls_module
-from checkrein.doors.gateway.messages import INVALID_PARAMS, STATELESS
+from checkrein.doors.gateway.messages import INVALID_PARAMS
 from checkrein.doors.gateway.sealing import SECONDS, Seal
 from checkrein.settings.sources import state_dir
+from doors.gateway.house import told, until
 
 YES = {"action": "accept", "content": {}}
 NO = {"action": "decline"}
@@ -407,7 +408,7 @@ def test_a_question_that_waited_too_long_is_a_no_whoever_comes_back(house, user_
 
 def test_the_profiles_fallback_lets_only_its_own_ask_list_run(house, user_settings):
     user_settings(
-        '[gateway]\n[profiles.quiet]\nask = ["srv__echo"]\nfallback = "allow"\n[doors.gateway]\nprofile = "quiet"'
+        '[profiles.quiet]\nask = ["srv__echo"]\nfallback = "allow"\n[doors.gateway]\nprofile = "quiet"'
     )
 
     async def main():
@@ -435,8 +436,8 @@ def test_edited_arguments_are_what_runs_and_must_fit_the_schema(house, pipeline)
             task = asyncio.ensure_future(guest.call("srv__strict", {"n": 1}))
             await until(lambda: guest.asked)
             entry = house.entries()[0].id
-            answer = dict(actor="ada", channel="console", edited=edited)
-            await asyncio.to_thread(lambda: pipeline.answer(entry, "approved", **answer))
+            answer = partial(pipeline.answer, actor="ada", channel="console", edited=edited)
+            await asyncio.to_thread(answer, entry, "approved")
             assert bool((await task).get("isError")) is (edited != {"n": 5})
             assert house.ran("strict") == ran
 
@@ -535,8 +536,6 @@ def test_a_call_taken_back_while_its_verdict_is_written_leaves_no_question_and_n
             loop.call_soon_threadsafe(guest.cancel, guest.last)
             cancelled.wait(5)
             return settle(considered)
-
-        import threading
 
         cancelled = threading.Event()
         monkeypatch.setattr(pipeline, "settle", slowly)

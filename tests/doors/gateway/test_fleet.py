@@ -1,14 +1,14 @@
-"""The servers behind the gateway: read from the file, read again when it changes, never lost to a bad edit."""
+"""The servers behind the gateway: read from the file, read again on change, never lost to a bad edit."""
 
 import asyncio
 import os
 
 import pytest
-from doors.gateway.back import is_running
-from doors.gateway.house import told, until
 
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.errors import NotFoundError
+from doors.gateway.back import is_running
+from doors.gateway.house import told, until
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,8 @@
 """Every message of a client, in both eras: who may say what, and that nothing breaks or slips through."""
 
 import asyncio
-import json
 
 import pytest
-from doors.gateway.house import told, until
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -22,6 +20,7 @@ from checkrein.doors.gateway.messages import (
     encode,
     is_request,
 )
+from doors.gateway.house import until
 
 STATELESS_ONLY = {"server/discover", "subscriptions/listen"}
 HANDSHAKE_ONLY = {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from doors.gateway.house import told, until
 
 from checkrein.doors.gateway import news as news_module
 from checkrein.doors.gateway.messages import LEVEL_KEY, SUBSCRIPTION_KEY
+from doors.gateway.house import told, until
 
 TOOLS = "notifications/tools/list_changed"
 

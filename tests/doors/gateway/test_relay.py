@@ -1,10 +1,9 @@
-"""Requests between clients and servers of either era: the four ways, and requests that wait for their client."""
+"""Requests between clients and servers of both eras: four ways, and requests that wait for their client."""
 
 import asyncio
 import json
 
 import pytest
-from doors.gateway.house import told, until
 
 from checkrein.doors.gateway import relay as relay_module
 from checkrein.doors.gateway.clients import Client, Visit
@@ -19,6 +18,7 @@ from checkrein.doors.gateway.messages import (
     RpcError,
 )
 from checkrein.doors.gateway.relay import check_capability, envelope, forwarded
+from doors.gateway.house import told, until
 
 ACCEPT = {"action": "accept", "content": {"colour": "red"}}
 

@@ -5,7 +5,6 @@ import base64
 import json
 
 import pytest
-from doors.gateway.house import told, until
 from hypothesis import given
 from hypothesis import strategies as st
 

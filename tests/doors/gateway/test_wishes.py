@@ -4,10 +4,10 @@ import asyncio
 import json
 
 import pytest
-from doors.gateway.house import told, until
 
 from checkrein.doors.gateway import wishes as wishes_module
 from checkrein.doors.gateway.messages import STATELESS
+from doors.gateway.house import told, until
 
 ACCEPT = {"action": "accept", "content": {"colour": "red"}}
 BOTH = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -206,7 +206,7 @@ def test_a_server_may_ask_so_much_at_once_and_no_more(house, monkeypatch):
             noted.answers.clear()
             odd = Noted()
             house.hub.news.asked(odd, {"id": 1, "method": method})
-            await until(lambda: odd.answers)
+            await until(lambda odd=odd: odd.answers)
             assert odd.answers[0]["error"]["code"] == -32601
         gone = Noted()
         gone.name = "removed"

@@ -16,7 +16,7 @@ from checkrein.call import ToolCall, Verdict
 from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.clients import Client, Flight
 from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError, meta_of, notification
-from checkrein.errors import InputError
+from checkrein.errors import InputError, NotFoundError
 from checkrein.pipeline import Pipeline
 from checkrein.settings import Gateway
 from checkrein.store.questions import ASKED, Question, get_question
@@ -232,7 +232,7 @@ class Asking:
                     remember=remember,
                 )
                 return
-            except InputError:
+            except (InputError, NotFoundError):
                 # What cannot be remembered still counts for this call.
                 if remember is None or not self._is_open(entry):
                     return

@@ -262,7 +262,7 @@ class Calls:
                 self._relay.drop(state)
             self._finish(state.entry, "cancelled", evidence="policy")
             return await self._overruled(made.call, verdict)
-        # INVARIANT: a call that never began or has ended is not sent on, also by a state from before a restart.
+        # INVARIANT: a call that never began, or has ended, is not sent on, not even after a restart.
         if state.kind != "run" and not self._is_under_way(state.entry):
             return await self._refused(
                 made.call, "state", "This call is not under way.", "Send the call again."

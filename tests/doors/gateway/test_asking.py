@@ -1,0 +1,252 @@
+"""Who can be asked about a call, who waits, and what becomes of the question; over a real pipeline."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from checkrein.call import ToolCall
+from checkrein.doors.gateway import asking as asking_module
+from checkrein.doors.gateway.asking import Asking, waiting_result
+from checkrein.doors.gateway.clients import Client, Flight, Visit
+from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, response
+from checkrein.doors.gateway.prompts import Answer
+from checkrein.store.questions import get_question
+from doors.gateway.house import until
+
+YES = {"action": "accept", "content": {}}
+
+
+class Ear:
+    def __init__(self):
+        self.heard = []
+
+    def send(self, message):
+        self.heard.append(message)
+
+    def of(self, method):
+        return [each for each in self.heard if each["method"] == method]
+
+
+def client(era=HANDSHAKE, **capabilities):
+    made = Client(era=era, agent="a", label="l", owner="o", visit=Visit("s"), send=lambda _message: None)
+    made.capabilities = capabilities
+    return made
+
+
+@pytest.fixture
+def asking(pipeline):
+    return Asking(pipeline, "ada")
+
+
+@pytest.fixture
+def ask(pipeline):
+    """Puts a question and returns what a caller knows of it."""
+
+    def put(**more):
+        call = ToolCall(
+            **{
+                "tool": "t",
+                "server": "s",
+                "door": "gateway",
+                "session": "x",
+                "agent": "a",
+                "project": "default",
+                **more,
+            }
+        )
+        decided = pipeline.decide(call, asking=True)
+        assert decided.asked
+        return call, decided.entry, decided.verdict
+
+    return put
+
+
+def state(pipeline, entry):
+    return get_question(pipeline.store, entry).state
+
+
+def test_who_can_be_asked(asking, pipeline, user_settings):
+    able, unable = client(elicitation={}), client()
+    assert asking.by_client(able) and not asking.by_client(unable)
+    assert asking.possible(able, "default") and not asking.possible(unable, "default")
+    with pipeline.broker.attending():
+        assert asking.possible(unable, "default")
+    able.speaks_for_person = False
+    assert not asking.by_client(able) and not asking.possible(able, "default")
+    user_settings('[gateway]\nno_person = "wait"')
+    assert asking.possible(unable, "default")
+
+
+def run_answer(asking, who, question, during, params=None):
+    """The answer to a question while something happens."""
+
+    async def main():
+        ear = Ear()
+        flight = Flight(who, 1, ear)
+        task = asyncio.ensure_future(asking.answer(who, flight, params or {}, *question))
+        await during(ear, task)
+        return await asyncio.wait_for(task, 20), ear
+
+    return asyncio.run(main())
+
+
+def test_the_client_that_cannot_ask_leaves_it_to_somebody_who_can(asking, pipeline, ask):
+    who, question = client(elicitation={}), ask()
+
+    async def during(ear, task):
+        await until(lambda: ear.heard)
+        with pipeline.broker.attending():
+            who.answered({"id": ear.heard[0]["id"], "error": {"code": -1, "message": "no window"}})
+            await asyncio.sleep(0.05)
+            assert not task.done()
+            await asyncio.to_thread(pipeline.answer, question[1], "approved", actor="bob", channel="terminal")
+            await task
+
+    settled, _ = run_answer(asking, who, question, during)
+    assert (settled.state, settled.actor) == ("approved", "bob")
+
+
+def test_signs_of_life_are_sent_while_a_person_is_asked(asking, pipeline, ask, monkeypatch):
+    monkeypatch.setattr(asking_module, "_SIGN_OF_LIFE", 0.02)
+    who, question = client(elicitation={}), ask()
+
+    async def during(ear, _task):
+        await until(lambda: len(ear.of("notifications/progress")) >= 3)
+        who.answered(response(ear.of("elicitation/create")[0]["id"], YES))
+
+    settled, ear = run_answer(asking, who, question, during, {"_meta": {"progressToken": "t"}})
+    steps = [each["params"] for each in ear.of("notifications/progress")]
+    assert [each["progress"] for each in steps] == list(range(1, len(steps) + 1))
+    assert {each["progressToken"] for each in steps} == {"t"} and settled.state == "approved"
+
+
+def test_nobody_to_ask_means_wait_and_nothing_runs(asking, pipeline, ask):
+    async def during(_ear, _task):
+        """Nothing happens."""
+
+    settled, ear = run_answer(asking, client(), ask(), during)
+    assert settled.waits and settled.state == "asked" and ear.heard == []
+
+
+def test_a_caller_that_stops_waiting_takes_its_question_along_or_leaves_it_open(
+    asking, pipeline, ask, user_settings
+):
+    async def given_up(question):
+        who, ear = client(elicitation={}), Ear()
+        task = asyncio.ensure_future(asking.answer(who, Flight(who, 1, ear), {}, *question))
+        await until(lambda: ear.heard)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert ear.of("notifications/cancelled")
+
+    question = ask()
+    asyncio.run(given_up(question))
+    assert state(pipeline, question[1]) == "cancelled" and asking.left_open(question[0]) is None
+    user_settings('[gateway]\nno_person = "wait"')
+    question = ask(arguments={"n": 2})
+    asyncio.run(given_up(question))
+    assert state(pipeline, question[1]) == "asked" and asking.left_open(question[0]) == question[1]
+
+
+def test_a_question_left_open_is_found_by_exactly_its_call_until_it_is_answered_no(asking, pipeline, ask):
+    call, entry, _ = ask(arguments={"n": 1})
+    asking.hold_open(call, entry)
+    assert asking.left_open(call) == entry
+    for other in (
+        {"arguments": {"n": 2}},
+        {"session": "y"},
+        {"agent": "b"},
+        {"tool": "u"},
+        {"definition": "h"},
+    ):
+        changed = ToolCall(**{**{name: getattr(call, name) for name in call.__struct_fields__}, **other})
+        assert asking.left_open(changed) is None, other
+    pipeline.answer(entry, "approved", actor="ada", channel="console")
+    assert asking.left_open(call) == entry
+    asking.forget(call)
+    assert asking.left_open(call) is None
+    call, entry, _ = ask(arguments={"n": 3})
+    asking.hold_open(call, entry)
+    pipeline.answer(entry, "denied", actor="ada", channel="console")
+    assert asking.left_open(call) is None
+
+
+def test_questions_left_open_are_bounded(asking, ask, monkeypatch):
+    monkeypatch.setattr(asking_module, "_MOST_OPEN", 2)
+    for number in range(4):
+        call, entry, _ = ask(arguments={"n": number}, session=f"s{number}")
+        asking.hold_open(call, entry)
+    assert len(asking._open) == 2 and asking.left_open(call) == entry
+
+
+def test_a_question_whose_time_is_over_is_a_no_when_somebody_comes_for_it(asking, pipeline, ask, clock):
+    _, entry, verdict = ask()
+    assert asyncio.run(asking.so_far(entry, verdict)) is None
+    clock.pass_days(1)
+    assert asyncio.run(asking.so_far(entry, verdict)).state == "expired"
+    assert state(pipeline, entry) == "expired"
+
+
+def test_what_a_client_says_is_recorded_unless_somebody_was_quicker(asking, pipeline, ask):
+    call, entry, verdict = ask()
+    pipeline.answer(entry, "denied", actor="bob", channel="console")
+    settled = asyncio.run(asking.said(call, entry, Answer("approved"), verdict))
+    assert (settled.state, settled.actor) == ("denied", "bob")
+
+
+def test_an_answer_that_cannot_be_remembered_still_counts(asking, pipeline, ask):
+    from checkrein.asking import Remember
+
+    call, entry, verdict = ask(session="")
+    said = Answer("approved", remember=Remember(what="exact", span="session"))
+    assert asyncio.run(asking.said(call, entry, said, verdict)).state == "approved"
+
+
+def test_a_question_that_is_gone_is_no_yes(asking, ask):
+    call, _, verdict = ask()
+    settled = asyncio.run(asking.said(call, "no-such-entry", Answer("approved"), verdict))
+    assert settled.state == "denied"
+
+
+def test_who_answers_is_not_troubled_by_a_gateway_that_has_ended(asking, pipeline, ask):
+    """The loop that waited is closed; the person's answer is recorded all the same."""
+    question = ask()
+    loop = asyncio.new_event_loop()
+    who = client(elicitation={})
+
+    async def begin():
+        loop.kept = asyncio.ensure_future(asking.answer(who, Flight(who, 1, Ear()), {}, *question))
+        await asyncio.sleep(0.05)
+
+    loop.run_until_complete(begin())
+    waiting = list(pipeline.broker._told[question[1]])
+    loop.kept.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        loop.run_until_complete(loop.kept)
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    for tell in waiting:
+        tell()
+
+
+def test_a_waiting_result_says_how_to_come_back():
+    found = waiting_result(ToolCall(tool="t", server="s"), "e1")
+    assert found["isError"] and found["_meta"] == {"checkrein/waiting": {"record": "e1"}}
+    assert "exactly the same arguments" in found["content"][0]["text"]
+
+
+def test_a_stateless_client_is_not_sent_a_question(asking, pipeline, ask):
+    question = ask()
+
+    async def during(ear, task):
+        with pipeline.broker.attending():
+            await asyncio.sleep(0.05)
+            assert ear.heard == []
+            await asyncio.to_thread(pipeline.answer, question[1], "denied", actor="bob", channel="console")
+            await task
+
+    with pipeline.broker.attending():
+        settled, _ = run_answer(asking, client(STATELESS, elicitation={}), question, during)
+    assert settled.state == "denied"

@@ -1,0 +1,159 @@
+"""The gateway as the server has it: its own thread, asked from others, with real servers behind it."""
+
+import threading
+
+import pytest
+
+from checkrein.agents import Agents
+from checkrein.doors.gateway import gateway as gateway_module
+from checkrein.doors.gateway.gateway import Gateway
+from checkrein.errors import NotFoundError, StoreError
+from checkrein.settings.servers import ServerSpec, read_servers
+from doors.gateway.back import is_running
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def gateway(pipeline, clock, said, monkeypatch, house):
+    monkeypatch.setattr(gateway_module, "_LOOK_SECONDS", 0.05)
+    house.server()
+    made = Gateway(pipeline, Agents(pipeline.store, pipeline.ledger, clock), said.append)
+    made.open()
+    yield made
+    made.close()
+    assert not [each for each in threading.enumerate() if each.name == "checkrein-gateway"]
+
+
+def picks(gateway, name="srv", states=("new", "changed")):
+    return [row for row in gateway.review(name) if row["state"] in states]
+
+
+def eventually(true, seconds=10.0):
+    import time
+
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_servers_are_reviewed_accepted_browsed_and_refused(gateway):
+    rows = picks(gateway)
+    assert {"echo", "strict"} <= {row["name"] for row in rows} and all(row["state"] == "new" for row in rows)
+    (status,) = gateway.servers()
+    assert (status["name"], status["state"], status["offered"]) == ("srv", "ready", 0) and status[
+        "hidden"
+    ] > 10
+    status = gateway.accept("srv", rows, "ada")
+    assert status["hidden"] == 0 and status["offered"] > 10
+    browsed = {row["tool"]: row for row in gateway.browse("srv")}
+    assert browsed["echo"]["hidden"] == "" and browsed["echo"]["definition"]["name"] == "srv__echo"
+    status = gateway.refuse("srv", [row for row in rows if row["name"] == "echo"], "ada")
+    assert status["hidden"] == 1
+    assert "refused" in {row["tool"]: row for row in gateway.browse()}["echo"]["hidden"]
+    with pytest.raises(NotFoundError):
+        gateway.browse("nobody")
+
+
+def test_a_server_is_stopped_started_and_started_again(gateway):
+    process = gateway.servers()[0]["pid"]
+    assert gateway.stop("srv")["state"] == "stopped"
+    assert not is_running(process) and gateway.review("srv") == []
+    assert gateway.start("srv")["state"] == "ready"
+    before = gateway.servers()[0]["pid"]
+    after = gateway.restart("srv")
+    assert after["pid"] != before and not is_running(before) and picks(gateway)
+    assert isinstance(gateway.logs("srv"), list)
+    for what in (gateway.stop, gateway.start, gateway.restart, gateway.logs):
+        with pytest.raises(NotFoundError):
+            what("nobody")
+
+
+def test_a_server_is_tried_beside_the_others(gateway, tmp_path):
+    spec = read_servers().servers["srv"]
+    found = gateway.test(spec)
+    assert {tool["name"] for tool in found["tools"]} >= {"echo"}
+    assert [each["name"] for each in gateway.servers()] == ["srv"]
+    with pytest.raises(Exception, match="no-such-program"):
+        gateway.test(ServerSpec(name="x", command="no-such-program"))
+
+
+def test_the_file_is_read_again_by_itself_and_on_demand(gateway, house, said):
+    house.server("two")
+    found = gateway.reload()
+    assert found["servers"] == ["srv", "two"] and found["fault"] == ""
+    del house.specs["two"]
+    house.write()
+    eventually(lambda: [each["name"] for each in gateway.servers()] == ["srv"])
+    house.write("{")
+    eventually(lambda: any("last good one" in line for line in said))
+    assert gateway.servers()[0]["fault"] and gateway.reload()["servers"] == ["srv"]
+
+
+def test_a_fault_while_looking_around_does_not_end_the_gateway(gateway, said, monkeypatch):
+    broken = threading.Event()
+
+    def fails(_self):
+        broken.set()
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(gateway_module.Hub, "look_at_rules", fails)
+    assert broken.wait(5)
+    eventually(lambda: any("boom" in line for line in said))
+    eventually(lambda: gateway.servers()[0]["state"] == "ready")
+
+
+def test_who_is_connected_and_who_is_turned_out(gateway):
+    async def meet():
+        hub = gateway._known()
+        return hub.meet(
+            era="handshake", agent="a", label="a (pid 1)", owner="http:1", send=lambda _message: None
+        )
+
+    gateway._do(meet())
+    (row,) = gateway.clients()
+    assert (row["label"], row["agent"], row["era"], row["under_way"]) == ("a (pid 1)", "a", "handshake", 0)
+    assert gateway.revoke("http:2") == 0 and gateway.revoke("http:1") == 1 and gateway.clients() == []
+    assert gateway.busy == 0 and gateway.http_port is None
+
+
+def test_what_ended_says_so(pipeline, clock, said, house):
+    made = Gateway(pipeline, Agents(pipeline.store, pipeline.ledger, clock), said.append)
+    with pytest.raises(StoreError, match="not running"):
+        made.servers()
+    house.server()
+    made.open()
+    process = made.servers()
+    made.review()
+    process = made.servers()[0]["pid"]
+    made.close()
+    made.close()
+    assert not is_running(process)
+    with pytest.raises(StoreError):
+        made.servers()
+
+
+def test_a_gateway_that_cannot_begin_says_why(pipeline, clock, said, monkeypatch):
+    def broken(*_args, **_more):
+        raise RuntimeError("no hub")
+
+    monkeypatch.setattr(gateway_module, "Hub", broken)
+    made = Gateway(pipeline, Agents(pipeline.store, pipeline.ledger, clock), said.append)
+    with pytest.raises(StoreError, match="no hub"):
+        made.open()
+
+
+def test_an_answer_that_takes_too_long_is_not_waited_for(gateway, monkeypatch):
+    monkeypatch.setattr(gateway_module, "_ANSWER_SECONDS", 0.05)
+
+    async def for_ever():
+        import asyncio
+
+        await asyncio.sleep(60)
+
+    with pytest.raises(StoreError, match="did not answer in time"):
+        gateway._do(for_ever())

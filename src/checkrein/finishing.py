@@ -59,7 +59,7 @@ class Finishing:
                 if about is not None:
                     self._finish(tx, about, each, lessons)
             lessons.keep()
-            self._mirror.follow(tx)
+            self._mirror.follow(tx, len(outcomes))
 
         return finish
 

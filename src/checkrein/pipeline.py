@@ -135,30 +135,25 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
             return Decided(entry, _unrecorded(judged.verdict.risk, error))
 
-    def settle_soon(self, considered: Considered) -> Decided | Future[Decided]:
-        """`settle` for who must not wait: the verdict, or a promise of it once it is recorded.
+    def settle_soon(self, considered: Considered, tell: Callable[[Decided], None]) -> None:
+        """`settle` for who must not wait: `tell` hears the verdict once it is recorded, from any thread.
 
         For plain verdicts (`judged.alone`) only: what may have to be decided again is settled in a thread.
         """
         entry, call, judged = considered.entry, considered.call, considered.judged
 
-        def settled(recorded: Future[None]) -> Decided:
-            error = recorded.exception()
+        def settled(error: BaseException | None) -> None:
             if error is not None:
                 # INVARIANT: if recording fails, the verdict is deny.
-                return Decided(entry, _unrecorded(judged.verdict.risk, error))
+                tell(Decided(entry, _unrecorded(judged.verdict.risk, error)))
+                return
             self.sessions.note(call.session, judged.verdict)
-            return Decided(entry, judged.verdict)
+            tell(Decided(entry, judged.verdict))
 
         try:
-            recorded = self.store.offer(lambda tx: self._record(tx, entry, call, judged, False))
+            self.store.offer(lambda tx: self._record(tx, entry, call, judged, False), settled)
         except CheckreinError as error:
-            return Decided(entry, _unrecorded(judged.verdict.risk, error))
-        if recorded.done():
-            return settled(recorded)
-        promised: Future[Decided] = Future()
-        recorded.add_done_callback(lambda done: promised.set_result(settled(done)))
-        return promised
+            settled(error)
 
     def judge(
         self,
@@ -359,6 +354,9 @@ class Pipeline:
 
     def close(self) -> None:
         """Sign the head, remember how far the mirror got, and let go of the store."""
+
+        with contextlib.suppress(CheckreinError):
+            self.mirror.close()
 
         def last(tx: Transaction) -> None:
             self.mirror.remember(tx)

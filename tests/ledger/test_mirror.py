@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from checkrein.call import tool_call
+from checkrein.finishing import Outcome
 from checkrein.ledger.mirror import default_folder, expire, folder_for, position_of
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
@@ -77,7 +78,7 @@ def test_at_the_end_of_a_session_what_is_open_is_pending_and_a_late_outcome_adds
 def test_lines_a_crash_kept_back_are_written_at_the_next_start(pipeline, project, folder, monkeypatch, clock):
     pipeline.decide(call(project, "git push"))
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline.mirror, "catch_up", lambda: None)
+        patched.setattr(pipeline.mirror, "_catch_up", lambda **_: None)
         for _ in range(3):
             pipeline.decide(call(project, "git push"))
     assert len(lines(folder)) == 1
@@ -162,3 +163,19 @@ def test_a_file_that_is_not_ours_sends_the_lines_elsewhere_and_stops_nothing(
     assert decided.verdict.stage == "phase"
     assert [each["id"] for each in lines(folder)] == [decided.entry]
     assert theirs.read_text() == "not json\n"
+
+
+def test_many_outcomes_at_once_hold_up_nobody_and_are_all_there_when_the_store_is_closed(
+    pipeline, project, folder
+):
+    entries = [pipeline.decide(call(project)).entry for _ in range(300)]
+    pipeline.finish_soon([Outcome(entry, "success") for entry in entries]).result()
+    assert pipeline.mirror._thread is not None
+    pipeline.close()
+    assert [each["id"] for each in lines(folder)] == entries
+
+
+def test_a_few_outcomes_are_there_at_once(pipeline, project, folder):
+    entries = [pipeline.decide(call(project)).entry for _ in range(3)]
+    pipeline.finish_soon([Outcome(entry, "success") for entry in entries]).result()
+    assert [each["id"] for each in lines(folder)] == entries

@@ -10,6 +10,8 @@ import contextlib
 import hashlib
 import os
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -26,8 +28,11 @@ from checkrein.store.changes import change_number, set_number
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.jsonl")
 _SETTLING = ("decided", "answered", "finished", "closed")
 _WATERMARK = "mirror"
-# Calls read back at once.
-_GROUP = 256
+# Records read back at once, and the break after them.
+_GROUP, _BREAK = 64, 0.005
+# So many lines of one commit are written at once.
+_FEW = 4
+_LONGEST_GOODBYE = 5.0
 _encode = msgspec.json.Encoder().encode
 Folders = Callable[[str], Path]
 
@@ -39,22 +44,63 @@ class _Line(msgspec.Struct):
 
 
 class Mirror:
-    """Copies settled entries into each project's folder, in order."""
+    """Copies settled entries into each project's folder, in order.
+
+    A few lines follow their commit at once. Many at a time are left to a thread that takes breaks, so that no
+    verdict waits for them.
+    """
 
     def __init__(self, store: Store, folders: Folders, fallback: Folders) -> None:
         self._store, self._folders, self._fallback = store, folders, fallback
         self._position = change_number(store, _WATERMARK)
         self._written: dict[Path, int] = {}
+        self._copying = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._many = threading.Event()
+        self._closed = False
         self.trouble = ""
 
-    def follow(self, tx: Transaction) -> None:
+    def follow(self, tx: Transaction, lines: int = 1) -> None:
         """Catch up once this group is committed."""
-        if not tx.scratch.get(_WATERMARK):
-            tx.scratch[_WATERMARK] = True
-            tx.after(self.catch_up)
+        before = tx.scratch.get(_WATERMARK, 0)
+        tx.scratch[_WATERMARK] = before + lines
+        if not before:
+            tx.after(lambda: self._committed(tx.scratch[_WATERMARK]))
+
+    def _committed(self, lines: int) -> None:
+        if lines <= _FEW and not self._many.is_set() and self._copying.acquire(blocking=False):
+            try:
+                self._catch_up()
+            finally:
+                self._copying.release()
+            return
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._follow_up, name="checkrein-mirror", daemon=True)
+            self._thread.start()
+        self._many.set()
+
+    def _follow_up(self) -> None:
+        while not self._closed:
+            self._many.wait()
+            self._many.clear()
+            with self._copying:
+                self._catch_up(pause=_BREAK)
 
     def catch_up(self) -> None:
-        """Copy what was settled since last time; trouble is remembered and tried again later."""
+        """Copy what was settled since last time, now."""
+        with self._copying:
+            self._catch_up()
+
+    def close(self) -> None:
+        """Copy what is left, and end the thread."""
+        self._closed = True
+        self._many.set()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_GOODBYE)
+            self.catch_up()
+
+    def _catch_up(self, pause: float = 0.0) -> None:
+        """Trouble is remembered and tried again later."""
         position = self._position
         try:
             settled = records.after(self._store, position, _SETTLING)
@@ -69,6 +115,8 @@ class Mirror:
                 for (project, _day), lines in groupby(settled_now, key=_place):
                     self._copy(project, list(lines))
                 position = group[-1][0]
+                if pause and not self._closed:
+                    time.sleep(pause)
             self.trouble = ""
         except (OSError, CheckreinError) as error:
             self.trouble = f"the daily lines cannot be written: {error}"

@@ -32,7 +32,7 @@ _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_F
 class _Work(Generic[T]):
     """Something to do in a transaction, and what came of it; `future` is for those who do not wait here."""
 
-    __slots__ = ("alone", "do", "durable", "error", "future", "result")
+    __slots__ = ("alone", "do", "durable", "error", "future", "result", "tell")
 
     def __init__(
         self,
@@ -41,8 +41,9 @@ class _Work(Generic[T]):
         future: Future[T] | None = None,
         *,
         alone: bool = False,
+        tell: Callable[[BaseException | None], None] | None = None,
     ) -> None:
-        self.do, self.durable, self.future, self.alone = do, durable, future, alone
+        self.do, self.durable, self.future, self.alone, self.tell = do, durable, future, alone, tell
         self.result: T | None = None
         self.error: BaseException | None = None
 
@@ -50,11 +51,15 @@ class _Work(Generic[T]):
         self.result = result
         if self.future:
             self.future.set_result(result)
+        elif self.tell:
+            self.tell(None)
 
     def fail(self, error: BaseException) -> None:
         self.error = error
         if self.future:
             self.future.set_exception(error)
+        elif self.tell:
+            self.tell(error)
 
 
 class _Group:
@@ -190,16 +195,19 @@ class SqliteStore:
                 self._turn.release()
         return self.submit(work, durable=durable).result()
 
-    def offer(self, work: Callable[[Transaction], T]) -> Future[T]:
+    def offer(self, work: Callable[[Transaction], Any], tell: Callable[[BaseException | None], None]) -> None:
+        own = _Work(work, False, alone=True, tell=tell)
         if not self._queue and self._turn.acquire(blocking=False):
             try:
                 self._check_open()
-                own = _Work(work, False, Future[T](), alone=True)
                 self._commit_single(own)
-                return cast("Future[T]", own.future)
             finally:
                 self._turn.release()
-        return self.submit(work)
+            return
+        with self._closing:
+            self._check_open()
+            self._queue.append(own)
+        self._wake.set()
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         with _explained(self.path):

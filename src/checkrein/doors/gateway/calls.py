@@ -21,6 +21,7 @@ from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
 from checkrein.doors.gateway.inventory import Inventory
+from checkrein.doors.gateway.mail import Mail, Told
 from checkrein.doors.gateway.messages import (
     INVALID_PARAMS,
     STATELESS,
@@ -92,6 +93,7 @@ class Calls:
         self._inventory, self._relay, self._seal, self._user = inventory, relay, seal, user
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
+        self._mail = Mail()
         self._limit = (0.0, 0.0)
 
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Any:
@@ -165,9 +167,11 @@ class Calls:
 
     async def _settled_soon(self, made: Call, considered: Considered) -> Decided:
         """A plain allow, which many calls at once put on the record together."""
-        found = self._pipeline.settle_soon(considered)
-        if not isinstance(found, Decided):
-            found = await self._wanted(asyncio.wrap_future(found), self._not_wanted)
+        told = Told(self._mail)
+        self._pipeline.settle_soon(considered, told)
+        found = told.decided
+        if found is None:
+            found = await self._wanted(told.coming(), self._not_wanted)
         risk, call = found.verdict.risk, made.call
         if found.verdict.word == "allow":
             self.outcomes.began(

@@ -8,7 +8,7 @@ import pytest
 
 from checkrein.doors.gateway import keeper as keeper_module
 from checkrein.doors.gateway import line as line_module
-from checkrein.doors.gateway.keeper import Keeper, Unreachable
+from checkrein.doors.gateway.keeper import EVERYTHING, Keeper, Unreachable
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS
 from checkrein.doors.gateway.pipes import Gone, pipe_for
 from checkrein.settings.servers import ServerSpec
@@ -87,7 +87,11 @@ def test_it_starts_once_and_everybody_shares_it(run):
         assert kept.status()["state"] == "stopped" and kept.current() is None and kept.at_hand(BOB) is None
         first, second = await asyncio.gather(kept.reach(BOB), kept.reach(ALICE))
         assert first is second is kept.current() is kept.at_hand(BOB)
-        assert first.info["declared"] == {"roots": {}, "sampling": {}, "elicitation": {}}
+        assert first.info["declared"] == EVERYTHING and set(EVERYTHING) == {
+            "roots",
+            "sampling",
+            "elicitation",
+        }
         status = kept.status()
         assert (status["state"], status["connections"], status["pid"]) == ("ready", 1, first.pid)
         assert (status["era"], status["version"]) == (HANDSHAKE, "2025-11-25")
@@ -177,37 +181,14 @@ def spec_fingerprint(facts):
     return msgspec.json.decode(row[0])["fingerprint"]
 
 
-def test_a_shared_connection_that_declared_too_much_is_replaced_without_a_gap(run):
+def test_a_shared_connection_goes_on_declaring_everything_so_that_nothing_disappears(run):
     async def use(kept):
         await kept.start()
-        old = kept.current()
-        busy = asyncio.create_task(old.request("silent", {}, seconds=None))
-        await until(lambda: old.busy)
+        before = kept.current()
         kept.needs("roots")
-        assert kept.current() is old
-        await until(lambda: kept.current() is not old)
-        new = kept.current()
-        assert new.info["declared"] == {"sampling": {}, "elicitation": {}}
-        assert old.ready and not busy.done()
-        busy.cancel()
-        await until(lambda: not old.ready)
-        assert kept.status()["state"] == "ready" and kept.status()["restarts"] == 0
-        await until(lambda: kept.ear.readied == [old, new])
-
-    run(use)
-
-
-def test_stopping_ends_one_that_is_being_replaced(run):
-    async def use(kept):
-        await kept.start()
-        busy = asyncio.create_task(kept.current().request("silent", {}, seconds=None))
-        await until(lambda: kept.current().busy)
-        old = kept.current()
-        kept.needs("roots")
-        await until(lambda: kept.current() is not old)
-        await kept.stop()
-        with pytest.raises(Gone):
-            await busy
+        assert kept.current() is before and await kept.reach(Client("carol")) is before
+        await kept.restart()
+        assert kept.current().info["declared"] == EVERYTHING
 
     run(use)
 

@@ -20,9 +20,15 @@ from checkrein.settings.servers import ServerSpec, resolve
 from checkrein.store.facts import Facts
 
 NEEDS = ("roots", "sampling", "elicitation")
+# Declared where we only look: servers show some of their tools to clients that can be asked these.
+EVERYTHING: Message = {
+    "roots": {"listChanged": True},
+    "sampling": {"context": {}, "tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
 _NEEDS_FACT, _ERAS_FACT = "needs", "eras"
 _PROBE_SECONDS = 10.0
-_TEND_SECONDS, _DRAIN_SECONDS = 15.0, 0.05
+_TEND_SECONDS = 15.0
 
 
 class Unreachable(CheckreinError):  # noqa: N818 - says what is so, not what went wrong
@@ -80,8 +86,6 @@ class Keeper:
         self._lacks = facts.get(spec.name, _ERAS_FACT, spec.fingerprint)
         self._shared: dict[str, Line] = {}
         self._private: dict[str, Line] = {}
-        # Those that take another's place, and those whose place was taken while they were in use.
-        self._spare: set[Line] = set()
         self._clients: set[str] = set()
         self._kept = False
         self._stopped = not spec.enabled
@@ -173,10 +177,8 @@ class Keeper:
         return line
 
     def _declared(self) -> Message:
-        """What a shared connection says clients can do: whatever makes the server show what it needs."""
-        if self.spec.share != "auto":
-            return {}
-        return {each: {} for each in NEEDS if each not in self._needs}
+        """What a shared connection says clients can do: whatever makes the server show all it has."""
+        return {} if self.spec.share == "shared" else EVERYTHING
 
     def _private_line(self, client: Wants) -> Line:
         line = self._private.get(client.id)
@@ -249,7 +251,7 @@ class Keeper:
         self._listener.heard(upstream, message)
 
     def ended(self, upstream: Upstream, why: str) -> None:
-        for line in (*self._shared.values(), *self._private.values(), *self._spare):
+        for line in (*self._shared.values(), *self._private.values()):
             if line.lost(upstream, why):
                 self._logs = line.tail
                 break
@@ -267,7 +269,7 @@ class Keeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        lines = {*self._shared.values(), *self._private.values(), *self._spare}
+        lines = [*self._shared.values(), *self._private.values()]
         self._shared, self._private = {}, {}
         for line in lines:
             self._drop(line)
@@ -294,23 +296,6 @@ class Keeper:
             return
         self._needs |= {capability}
         self._facts.put(self.name, _NEEDS_FACT, self.spec.fingerprint, self._needs)
-        if (line := self._shared.get(HANDSHAKE)) is not None:
-            self._do(self._replace(line))
-
-    async def _replace(self, old: Line) -> None:
-        """Another shared connection for one that declared too much; nobody is left without in between."""
-        new = self._line(HANDSHAKE, self._declared(), wanted=self._is_wanted)
-        self._spare |= {old, new}
-        try:
-            await new.reach(self._limits.start_seconds)
-        except (CheckreinError, WrongEra) as error:
-            self._say(f"{self.name} goes on with its old connection: {error}")
-        if new.ready is not None and self._shared.get(HANDSHAKE) is old:
-            self._shared[HANDSHAKE], new = new, old
-            while old.upstream is not None and old.upstream.busy and not self._stopped:
-                await asyncio.sleep(_DRAIN_SECONDS)
-        await new.stop()
-        self._spare -= {old, new, *self._shared.values()}
 
     def _drop(self, line: Line | None) -> None:
         if line is not None:

@@ -231,6 +231,9 @@ class Relay:
         if not task.cancelled():
             # Looked at even if nobody comes back for it.
             task.exception()
+        # What the server still wanted to know nobody needs to answer any more.
+        for _, answer in list(run.wanted.values()):
+            answer.cancel()
         run.news.set()
 
     def _forget(self, run: Run) -> None:

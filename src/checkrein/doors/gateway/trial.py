@@ -9,7 +9,7 @@ from typing import Any
 import checkrein
 from checkrein.doors.gateway.definitions import read
 from checkrein.doors.gateway.inventory import pages
-from checkrein.doors.gateway.keeper import NEEDS, Limits, Unreachable
+from checkrein.doors.gateway.keeper import EVERYTHING, Limits, Unreachable
 from checkrein.doors.gateway.mentions import flags
 from checkrein.doors.gateway.messages import (
     HANDSHAKE,
@@ -72,8 +72,7 @@ async def _started(spec: ServerSpec, limits: Limits) -> Upstream:
     for era in (HANDSHAKE, STATELESS):
         upstream = Upstream(spec.name, lambda hear, over: pipe_for(spec, hear, over), _Alone())
         try:
-            declared: Message = {each: {} for each in NEEDS}
-            await upstream.start(era=era, capabilities=declared, info=info, seconds=limits.start_seconds)
+            await upstream.start(era=era, capabilities=EVERYTHING, info=info, seconds=limits.start_seconds)
             return upstream
         except WrongEra as error:
             wrong = error

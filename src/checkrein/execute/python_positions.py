@@ -11,11 +11,13 @@ import bisect
 import re
 from collections.abc import Iterator
 
+# In a longer script every call needs its `await`.
+LONGEST_READ = 16 << 10
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 # Functions nobody hands an unfinished call to.
 _READERS = frozenset(
-    "print len str repr int float bool sorted sum min max any all dict set enumerate isinstance type dumps loads zip"
-    " map filter reversed join".split()
+    "print len str repr int float bool sorted sum min max any all dict set enumerate isinstance type dumps"
+    " loads zip map filter reversed join".split()
 )
 _CONSUMERS = (
     *(ast.Expr, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.FormattedValue),
@@ -40,9 +42,13 @@ class Script:
 
     def is_plain(self, start: int, end: int) -> bool:
         """Whether the call there uses its value at once, without `await`."""
+        return (start, end) in self.read()
+
+    def read(self) -> frozenset[tuple[int, int]]:
+        """Look for plain calls, once. Takes a while for a long script: not for the event loop."""
         if self._plain is None:
-            self._plain = frozenset(self._find())
-        return (start, end) in self._plain
+            self._plain = frozenset(self._find() if len(self._bytes) <= LONGEST_READ else ())
+        return self._plain
 
     def _find(self) -> Iterator[tuple[int, int]]:
         try:
@@ -55,10 +61,11 @@ class Script:
             name.id
             for node in nodes
             if isinstance(node, (ast.Await, ast.Call, ast.List, ast.Tuple, ast.Return))
+            and not _is_result(node, parents)
             for name in _handed(node)
         }
         for node in nodes:
-            if isinstance(node, ast.Call) and _wants_value(node, parents.get(id(node)), awaited, tree):
+            if isinstance(node, ast.Call) and _wants_value(node, parents, awaited):
                 yield self._span(node)
 
     def _span(self, node: ast.expr) -> tuple[int, int]:
@@ -82,17 +89,30 @@ def _handed(node: ast.AST) -> Iterator[ast.Name]:
             yield bare
 
 
+def _is_result(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """Whether it is what the whole script comes to: nobody waits for anything after that."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        node = parents.get(id(node), node)
+    if isinstance(node, ast.Return):
+        above: ast.AST | None = node
+        while above is not None and not isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            above = parents.get(id(above))
+        return above is None
+    return isinstance(node, ast.Expr)
+
+
 def _reads(call: ast.Call) -> bool:
     function = call.func
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
     return name in _READERS
 
 
-def _wants_value(node: ast.Call, parent: ast.AST | None, awaited: set[str], tree: ast.Module) -> bool:
+def _wants_value(node: ast.Call, parents: dict[int, ast.AST], awaited: set[str]) -> bool:
+    parent = parents.get(id(node))
     if isinstance(parent, ast.Call):
         return parent.func is node or _reads(parent)
     if isinstance(parent, ast.Return):
-        return any(parent is statement for statement in tree.body)
+        return _is_result(parent, parents)
     if isinstance(parent, (ast.Assign, ast.AnnAssign)):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         if any(isinstance(target, (ast.Tuple, ast.List)) for target in targets):

@@ -39,7 +39,7 @@ def parse(text: str) -> Any:
         raise YamlError(f"the text is longer than {LARGEST_TEXT} characters")
     try:
         _inspect(text)
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader with fewer types still
+        return yaml.load(text, Loader=_loader())
     except yaml.YAMLError as error:
         raise YamlError(" ".join(str(error).split())[:300]) from None
     except (ValueError, RecursionError, TypeError) as error:
@@ -92,9 +92,7 @@ def _loader() -> Any:
         """JSON's types only."""
 
     Loader.yaml_implicit_resolvers = {}
-    for word, pattern, first in _WORDS:
-        letters = [*first, ""] if word == "null" else list(first)
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{word}", re.compile(f"^(?:{pattern})$"), letters)
+    _add_words(Loader)
     Loader.yaml_constructors = {}
     base = yaml.constructor.SafeConstructor
     Loader.add_constructor("tag:yaml.org,2002:null", base.construct_yaml_null)
@@ -139,4 +137,12 @@ def _dumper() -> Any:
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
             return True
 
+    # Text that our reader or an older one would take for something else is quoted.
+    _add_words(Dumper)
     return Dumper
+
+
+def _add_words(kind: Any) -> None:
+    for word, pattern, first in _WORDS:
+        letters = [*first, ""] if word == "null" else list(first)
+        kind.add_implicit_resolver(f"tag:yaml.org,2002:{word}", re.compile(f"^(?:{pattern})$"), letters)

@@ -1,0 +1,342 @@
+"""The engine under load and under attack: suspended, crowded, crashed, closed, damaged."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import msgspec
+import pytest
+
+from checkrein.errors import InputError
+from checkrein.execute.python_state import pack, unpack
+from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused
+from scripts import SECOND, TOOLS, follow, run_in, with_engine, workers
+
+GATHER = (
+    "print('before')\nx = await asyncio.gather(fs__delete(path='/one'), fs__read(n=2))\nprint('after')\nx"
+)
+PLAIN = "x = fs__delete(path='/one')\nx"
+
+
+async def suspended(engine, source=GATHER, limits=SECOND):
+    session = await engine.open(TOOLS, limits)
+    step = await session.start(source)
+    assert isinstance(step, Paused)
+    return step, await session.dump()
+
+
+@pytest.mark.parametrize("source", [GATHER, PLAIN])
+def test_a_script_goes_on_from_bytes(source):
+    async def use(engine):
+        step, dumped = await suspended(engine, source)
+        session = await engine.load(dumped, TOOLS, SECOND)
+        return await follow(session, step)
+
+    ended = with_engine(use)
+    assert ended == (
+        Ended([{"path": "/one"}, {"n": 2}], "before\nafter\n")
+        if source == GATHER
+        else Ended({"path": "/one"})
+    )
+
+
+def test_a_script_goes_on_in_another_process(tmp_path):
+    step, dumped = with_engine(suspended)
+    (tmp_path / "run").write_bytes(dumped)
+    program = """
+        import asyncio, sys
+        from pathlib import Path
+        from checkrein.execute.python import PythonEngine
+        from checkrein.execute.sandbox import Answer, Limits, Tool
+        async def main():
+            engine = PythonEngine()
+            tools = [Tool("fs__read"), Tool("fs__delete")]
+            session = await engine.load(Path(sys.argv[1]).read_bytes(), tools, Limits())
+            print(await session.resume({int(number): Answer(value=number) for number in sys.argv[2:]}))
+            await engine.close()
+        asyncio.run(main())
+    """
+    numbers = [str(wanted.id) for wanted in step.wanted]
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run"), *numbers]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    assert said == repr(Ended(numbers, "before\nafter\n"))
+
+
+def test_a_hundred_suspended_scripts_hold_no_process():
+    async def use(engine):
+        await run_in(engine, "1")
+        many = [await suspended(engine) for _ in range(100)]
+        held = workers()
+        sessions = [await engine.load(dumped, TOOLS, SECOND) for _, dumped in many]
+        ended = [await follow(session, step) for session, (step, _) in zip(sessions, many, strict=True)]
+        return held, ended
+
+    held, ended = with_engine(use)
+    assert len(held) <= 1
+    assert all(step.value == [{"path": "/one"}, {"n": 2}] for step in ended)
+
+
+def test_scripts_that_wait_do_not_keep_others_from_running():
+    async def use(engine):
+        waiting = [await engine.open(TOOLS, SECOND) for _ in range(6)]
+        steps = [
+            await session.start(f"x = await fs__read(n={n})\n[x, {n}]") for n, session in enumerate(waiting)
+        ]
+        assert len(workers()) <= 4
+        assert await asyncio.wait_for(run_in(engine, "1 + 1"), 5) == Ended(2)
+        return [await follow(session, step) for session, step in zip(waiting, steps, strict=True)]
+
+    assert [step.value for step in with_engine(use, workers=2)] == [[{"n": n}, n] for n in range(6)]
+
+
+def test_many_scripts_at_once():
+    async def use(engine):
+        sources = [f"a = await fs__read(n={n})\nb = await fs__read(n=a['n'] + 1)\nb['n']" for n in range(64)]
+        return await asyncio.gather(*(run_in(engine, source, limits=Limits()) for source in sources))
+
+    assert [step.value for step in with_engine(use)] == list(range(1, 65))
+
+
+def test_an_endless_script_ends_in_time_and_others_do_not_notice():
+    async def use(engine):
+        await run_in(engine, "1")
+        began = time.monotonic()
+        endless = asyncio.ensure_future(run_in(engine, "while True:\n    pass", limits=Limits(seconds=1)))
+        waits = []
+        while not endless.done():
+            at = time.monotonic()
+            assert await run_in(engine, "(await fs__read(n=1))['n']") == Ended(1)
+            waits.append(time.monotonic() - at)
+        took = time.monotonic() - began
+        before = {pid: _cpu(pid) for pid in workers()}
+        await asyncio.sleep(0.3)
+        return endless.result(), took, waits, [pid for pid in before if _cpu(pid) - before[pid] > 5]
+
+    step, took, waits, still_busy = with_engine(use)
+    assert step == Failed("time", "The script computed for longer than 1 seconds.")
+    assert took < 2
+    assert sorted(waits)[len(waits) // 2] < 0.2
+    assert still_busy == []
+
+
+def _cpu(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
+
+
+def test_waiting_costs_nothing_and_suspending_gives_no_fresh_time():
+    burn = "import time\nuntil = time.time() + 0.4\nwhile time.time() < until:\n    pass\n"
+
+    async def use(engine):
+        limits = Limits(seconds=1.1)
+        session = await engine.open(TOOLS, limits)
+        step = await session.start((burn + "await fs__read(n=1)\n") * 3)
+        for _ in range(2):
+            await asyncio.sleep(0.4)
+            assert isinstance(step, Paused)
+            session = await engine.load(await session.dump(), TOOLS, limits)
+            step = await session.resume({step.wanted[0].id: Answer()})
+        return step
+
+    assert with_engine(use).kind == "time"
+
+
+def test_time_spent_before_counts_even_where_the_interpreter_forgot_it():
+    async def use(engine):
+        step, dumped = await suspended(
+            engine, "x = await fs__read(n=1)\nwhile x:\n    pass", Limits(seconds=3)
+        )
+        spent = pack(msgspec.structs.replace(unpack(dumped), spent=2.8))
+        session = await engine.load(spent, TOOLS, Limits(seconds=3))
+        began = time.monotonic()
+        failed = await follow(session, step)
+        return failed.kind, time.monotonic() - began
+
+    kind, took = with_engine(use)
+    assert kind == "time"
+    assert took < 1.2
+
+
+def test_a_crashed_worker_ends_its_script_only():
+    async def use(engine):
+        session = await engine.open(TOOLS, SECOND)
+        await session.start("await fs__read(n=1)")
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+        crashed = await session.resume({0: Answer()})
+        fine = await run_in(engine, "1 + 1")
+        running = asyncio.ensure_future(run_in(engine, "while True:\n    pass", limits=Limits(seconds=5)))
+        await _until(lambda: any(_cpu(pid) > 5 for pid in workers()))
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+        return crashed, fine, await running, await run_in(engine, "1 + 1")
+
+    crashed, fine, running, after = with_engine(use)
+    assert (crashed.kind, running.kind) == ("crash", "crash")
+    assert fine == after == Ended(2)
+
+
+async def _until(true, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+def test_a_worker_that_ends_while_its_script_waits_cannot_be_put_away():
+    async def use(engine):
+        session = await engine.open(TOOLS, SECOND)
+        await session.start("await fs__read(n=1)")
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(DamagedError):
+            await session.dump()
+
+    with_engine(use)
+
+
+def test_closing_ends_what_runs():
+    async def use(engine):
+        session = await engine.open(TOOLS, Limits(seconds=20))
+        running = asyncio.ensure_future(session.start("while True:\n    pass"))
+        await _until(lambda: any(_cpu(pid) > 5 for pid in workers()))
+        began = time.monotonic()
+        await session.close()
+        step = await running
+        assert time.monotonic() - began < 1
+        cancelled = asyncio.ensure_future(run_in(engine, "while True:\n    pass", limits=Limits(seconds=20)))
+        await asyncio.sleep(0.1)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert await run_in(engine, "2") == Ended(2)
+        return step
+
+    assert with_engine(use, workers=1) == Failed("crash", "The script was ended.")
+    assert workers() == {}
+
+
+def test_closing_while_others_are_in_line_or_asleep():
+    async def use(engine):
+        sleeper, second = await engine.open(TOOLS, SECOND), await engine.open(TOOLS, SECOND)
+        asleep = asyncio.ensure_future(sleeper.start("await asyncio.sleep(0.3)"))
+        await asyncio.sleep(0.05)
+        in_line = asyncio.ensure_future(second.start("1"))
+        await asyncio.sleep(0.05)
+        await second.close()
+        await sleeper.close()
+        steps = await asyncio.gather(asleep, in_line)
+        return [*steps, await run_in(engine, "3")]
+
+    first, second, third = with_engine(use, workers=1)
+    assert first.kind == second.kind == "crash"
+    assert third == Ended(3)
+
+
+def test_damaged_bytes_are_refused_and_the_engine_lives():
+    async def use(engine):
+        _, dumped = await suspended(engine)
+        _, other = await suspended(engine, PLAIN)
+        choose = random.Random(7)
+        for _ in range(200):
+            raw = bytearray(dumped)
+            raw[choose.randrange(len(raw))] ^= 1 << choose.randrange(8)
+            for damaged in (bytes(raw), dumped[: choose.randrange(len(dumped))], dumped[:100] + other[100:]):
+                with pytest.raises(DamagedError):
+                    await engine.load(damaged, TOOLS, SECOND)
+        with pytest.raises(DamagedError):
+            await engine.load(b"", TOOLS, SECOND)
+        assert await run_in(engine, "1") == Ended(1)
+
+    with_engine(use)
+
+
+@pytest.mark.parametrize("source", [GATHER, PLAIN])
+def test_an_altered_interpreter_state_never_makes_a_call_other_than_those_asked(source):
+    async def use(engine):
+        step, dumped = await suspended(engine, source)
+        state = unpack(dumped)
+        choose, outcomes = random.Random(11), []
+        for _ in range(60):
+            raw = bytearray(state.snapshot)
+            raw[choose.randrange(len(raw))] ^= 1 << choose.randrange(8)
+            outcomes.append(await _try(engine, msgspec.structs.replace(state, snapshot=bytes(raw)), step))
+        renamed = state.snapshot.replace(b"/one", b"/two")
+        outcomes.append(await _try(engine, msgspec.structs.replace(state, snapshot=renamed), step))
+        assert await run_in(engine, "1") == Ended(1)
+        return outcomes
+
+    outcomes = with_engine(use)
+    assert "damaged" in outcomes
+    assert set(outcomes) <= {"damaged", "ended", "failed", "paused"}
+
+
+async def _try(engine, state, step):
+    """INVARIANT: what is executed are the calls that were asked and stored, never what altered bytes say."""
+    limits = Limits(seconds=0.5)
+    try:
+        session = await engine.load(pack(state), TOOLS, limits)
+    except DamagedError:
+        return "damaged"
+    assert {wanted.id for wanted in state.waiting} == {wanted.id for wanted in step.wanted}
+    after = await session.resume({wanted.id: Answer(value=wanted.arguments) for wanted in step.wanted})
+    await session.close()
+    return type(after).__name__.lower()
+
+
+def test_a_thousand_runs_do_not_grow():
+    def resident():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096 + sum(workers().values())
+
+    async def use(engine):
+        source = "x = await fs__read(text='x' * 10000)\nprint(len(x['text']))\nlen(x['text'])"
+        for _ in range(50):
+            await run_in(engine, source)
+        before = resident()
+        for _ in range(1000):
+            assert (await run_in(engine, source)).value == 10000
+        return resident() - before
+
+    assert with_engine(use) < 50 << 20
+
+
+def test_the_loop_is_not_held_up():
+    async def use(engine):
+        await run_in(engine, "1")
+        late = 0.0
+        running = asyncio.ensure_future(
+            run_in(engine, "x = 0\nwhile x < 3000000:\n    x += 1\nx", limits=Limits(seconds=20))
+        )
+        while not running.done():
+            at = time.monotonic()
+            await asyncio.sleep(0.005)
+            late = max(late, time.monotonic() - at - 0.005)
+        return late, running.result()
+
+    late, step = with_engine(use)
+    assert step == Ended(3000000)
+    assert late < 0.25
+
+
+def test_closed_engines_start_again_and_dumped_sessions_are_over():
+    async def use(engine):
+        session = await engine.open(TOOLS, SECOND)
+        await session.start("await fs__read(n=1)")
+        await session.dump()
+        with pytest.raises(InputError):
+            await session.resume({0: Answer()})
+        await engine.close()
+        assert workers() == {}
+        return await run_in(engine, "1")
+
+    assert with_engine(use) == Ended(1)

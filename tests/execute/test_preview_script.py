@@ -128,6 +128,7 @@ SEEN = {
     "try {} catch (codemode) { codemode.a() }": "",
     "for (const codemode of xs) codemode.a()": "",
     "import codemode from 'x'; codemode.a()": "",
+    "import { codemode as x } from 'x'; codemode.a()": "a 1:35 direct",
     "class codemode { static a() {} } codemode.a()": "",
     "const codemode = globalThis.codemode; codemode.a()": "a 1:38 alias",
     "(function codemode() { codemode.a() })()": "",

@@ -17,8 +17,9 @@ from checkrein.execute.preview_scopes import Kind, Overrun, Unreadable, Work
 Language = Literal["javascript", "typescript", "python"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 MOST_BYTES = 64 << 10
-# Well above what 64 KB of honest script needs (a tenth of it); hostile ones end here.
-MOST_STEPS = 2_000_000
+# Twice what 64 KB full of calls need; hostile scripts end here. In processor time, so that what a person is
+# shown does not depend on how busy the machine is.
+MOST_STEPS = 4_000_000
 MOST_SECONDS = 1.0
 
 

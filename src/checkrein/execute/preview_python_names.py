@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from itertools import chain
 
 import msgspec
 
@@ -142,6 +143,7 @@ class Names:
         self.placed, self.value, self.host, self.part, self.work = placed, value, host, part, work
         self.bound: set[ast.AST] = set()  # expressions whose value goes into a name
         self.annotations: set[ast.AST] = set()
+        self.paired: set[ast.AST] = set()  # targets whose elements get their values one for one
         self.top = next(iter(placed.values())).scope
         self.elsewhere: dict[Scope, dict[str, str]] = {}
         for node, place in placed.items():
@@ -254,16 +256,11 @@ class Names:
             up = place.up
             if not isinstance(
                 up, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.Tuple, ast.List)
-            ) or (isinstance(up, (ast.Tuple, ast.List)) and not self._paired(up)):
+            ) or (isinstance(up, (ast.Tuple, ast.List)) and up not in self.paired):
                 self._write(node, node.id, Constant(_OPAQUE))
         elif not isinstance(node, (ast.Name, ast.arg)):
             for name in self._bound_by(node):
                 self._write(node, name, Constant(_OPAQUE))
-
-    def _paired(self, target: ast.Tuple | ast.List) -> bool:
-        """Whether `_assign` sees each element's own value."""
-        up = self.placed[target].up
-        return isinstance(up, ast.Assign) and _alike(target, up.value)
 
     def _assign(self, target: ast.expr, source: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -271,6 +268,7 @@ class Names:
             function = source if isinstance(source, ast.Lambda) else None
             self._write(target, target.id, lambda: self.value(source), function)
         elif isinstance(target, (ast.Tuple, ast.List)) and _alike(target, source):
+            self.paired.add(target)
             for each, given in zip(target.elts, getattr(source, "elts", []), strict=True):
                 if isinstance(each, ast.Name):
                     self._assign(each, given)
@@ -329,15 +327,16 @@ class Names:
             function = binding.writes[0].function
         if not isinstance(function, _FUNCTIONS):
             return
-        listed = [*function.args.posonlyargs, *function.args.args]
-        for arg, source in zip(listed, call.args, strict=False):
+        taken = function.args
+        for arg, source in zip(chain(taken.posonlyargs, taken.args), call.args, strict=False):
             if isinstance(source, ast.Starred):
                 break
             self._give(arg, source)
-        named = {arg.arg: arg for arg in [*function.args.args, *function.args.kwonlyargs]}
-        for keyword in call.keywords:
-            if keyword.arg in named:
-                self._give(named[keyword.arg], keyword.value)
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        for arg in [*taken.args, *taken.kwonlyargs] if given else ():
+            self.work.spend()
+            if arg.arg in given:
+                self._give(arg, given[arg.arg])
 
 
 def _alike(target: ast.Tuple | ast.List, source: ast.expr) -> bool:

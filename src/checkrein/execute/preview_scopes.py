@@ -21,7 +21,7 @@ What = Literal[
 MOST_VALUES = 16
 MOST_DEPTH = 30
 LONGEST_TEXT = 256
-_STRIDE = 256
+_STRIDE = 64
 
 
 class Unreadable(Exception):  # noqa: N818 - never leaves this layer
@@ -50,13 +50,13 @@ class Work:
 
     def __init__(self, steps: int, seconds: float) -> None:
         self.left = steps
-        self.until = time.monotonic() + seconds
+        self.until = time.thread_time() + seconds
         self.depth = 0
 
     def spend(self, steps: int = 1) -> None:
         before = self.left // _STRIDE
         self.left -= steps
-        if self.left < 0 or (self.left // _STRIDE != before and time.monotonic() > self.until):
+        if self.left < 0 or (self.left // _STRIDE != before and time.thread_time() > self.until):
             raise Overrun
 
 

@@ -101,7 +101,7 @@ class Names:
                 self._write(target, None, target.end, node.within)
         elif node.type in FUNCTIONS:
             self._write_function(node)
-        elif node.type in ("update_expression", "import_specifier", "class_declaration"):
+        elif node.type in ("update_expression", "class_declaration"):
             target = node.get("argument") or node.get("name")
             if target is not None and target.type == "identifier":
                 self._write(target, None, node.end, node.region)
@@ -325,6 +325,8 @@ def _declared(node: Node, work: Work) -> list[tuple[Scope, Node]]:
     if node.type in _DECLARED:
         return _spread(node.scope, node.get("name"), work)
     if node.type == "import_specifier":
+        for child in node.children:
+            child.seen = True  # the name it has elsewhere says nothing here
         return _spread(node.scope, node.get("alias") or node.get("name"), work)
     if node.type in ("import_clause", "namespace_import"):
         return [(node.scope, child) for child in node.children if child.type == "identifier"]

@@ -95,12 +95,12 @@ def _parsed(text: bytes) -> Tree:
     """
     import tree_sitter
 
-    until = time.monotonic() + PARSE_SECONDS
+    until = time.thread_time() + PARSE_SECONDS
     late = False
 
     def read(offset: int, _: object) -> bytes:
         nonlocal late
-        late = late or time.monotonic() > until
+        late = late or time.thread_time() > until
         return b"" if late else text[offset : offset + _CHUNK]
 
     tree = tree_sitter.Parser(_language()).parse(read)

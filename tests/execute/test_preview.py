@@ -1,0 +1,176 @@
+"""The shared vectors, and what no script may do to its preview: raise, run on, or fill it without end."""
+
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+from ground import vectors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkrein.execute.preview import LANGUAGES, MOST_BYTES, extract_tool_calls, preview
+
+CALLS = vectors("static_calls.jsonl")
+# In processor time: the limits of parsing and looking together, and some for the way there and back.
+MOST_SECONDS = 2.0
+
+
+@pytest.mark.parametrize("row", CALLS, ids=[row["id"] for row in CALLS])
+def test_shared_vectors(row):
+    uses = extract_tool_calls(row["script"], row["language"], row.get("tools"))
+    found = [msgspec.to_builtins(use) for use in uses]
+    free = [use for use in row.get("may_report", []) if use not in row["expected"]]
+    assert [use for use in found if use not in free] == row["expected"]
+
+
+FAULTS = {
+    "const x = ;\ncodemode.a()": ("javascript", "The script is not valid JavaScript."),
+    "const x = (;": ("typescript", "The script is not valid TypeScript."),
+    "x = = 1\nfs__a()": ("python", "The script is not valid Python."),
+    "fs__a()\0": ("python", "The script is not valid Python."),
+    "9" * 5000: ("python", "The script is not valid Python."),
+    "fs__a('\ud800')": ("python", "The script is not valid text."),
+    "codemode.a();" * 6000: ("javascript", "The script is longer than 64 KB."),
+    "a" + ".a" * 30_000: ("python", "The script is too tangled to look through."),
+}
+
+
+@pytest.mark.parametrize("script", FAULTS, ids=range(len(FAULTS)))
+def test_what_cannot_be_read_is_empty_and_says_why(script):
+    language, fault = FAULTS[script]
+    assert preview(script, language).fault == fault
+    assert extract_tool_calls(script, language) == []
+
+
+def test_the_limit_counts_bytes_and_is_allowed_itself():
+    script = "codemode.a();//"
+    assert preview(script + "x" * (MOST_BYTES - len(script)), "javascript").uses
+    assert preview(script + "é" * ((MOST_BYTES - len(script)) // 2 + 1), "javascript").fault
+
+
+HOSTILE = {
+    "open brackets": ("typescript", "[" * MOST_BYTES),
+    "200,000 open brackets": ("typescript", "[" * 200_000),
+    "a member chain of 100,000": ("typescript", "a" + ".a" * 100_000),
+    "quotes": ("typescript", '"' * 65_000),
+    "both quotes": ("typescript", "'\"" * 32_000),
+    "keywords": ("typescript", "if while for class " * 3400),
+    "generics": ("typescript", "a<" * 32_000),
+    "arrows": ("typescript", "(a," * 21_000),
+    "nested arrays": ("typescript", "[" * 32_000 + "]" * 32_000),
+    "member chain": ("typescript", "codemode" + ".a" * 32_000),
+    "non-null": ("typescript", "codemode.a" + "!" * 60_000 + "()"),
+    "tagged": ("typescript", "codemode.a" + "``" * 30_000),
+    "assignments": ("typescript", "a=" * 30_000 + "codemode.x;a()"),
+    "nested functions": ("typescript", "()=>{codemode.a();" * 3000 + "}" * 3000),
+    "nested branches": ("typescript", "let f=codemode.a;" + "if(a){f=codemode.b;f();" * 2500 + "}" * 2500),
+    "nested patterns": ("typescript", "const " + "{a:" * 15_000 + "b" + "}" * 15_000 + "=codemode;b()"),
+    "rewritten in a loop": ("typescript", "let f;for(;;){" + "f();f=codemode.b;" * 3500 + "}"),
+    "written from afar": ("typescript", "let f;" + "()=>{f=codemode.b;f()};" * 2700),
+    "passed on": ("typescript", "function g(f){g(f);f()};" + "g(codemode.a);" * 4000),
+    "backwards": ("typescript", "".join(f"var a{i}=a{i - 1};" for i in range(3000, 0, -1)) + "a3000()"),
+    "Python brackets": ("python", "[" * 65_000),
+    "Python chain": ("python", "a" + ".a" * 32_000),
+    "Python signs": ("python", "-" * 65_000 + "1"),
+    "Python comparisons": ("python", "a<" * 32_000 + "a"),
+    "Python names": ("python", ",".join(f"a{i}" for i in range(5000)) + "=" + ",".join(["fs__a"] * 5000)),
+    "Python parameters": (
+        "python",
+        f"def g({','.join(f'a{i}' for i in range(5000))}):0\n" + "g(x)\n" * 2500,
+    ),
+    "Python sums": ("python", "n='a'\n" + "n+='b'\n" * 9000 + "codemode[n]()"),
+    "Python loop": ("python", "while 1:\n" + " f();f=fs__b\n" * 4600),
+    "Python backwards": ("python", "".join(f"a{i}=a{i - 1}\n" for i in range(3000, 0, -1)) + "a3000()"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_scripts_end_in_time(name):
+    """INVARIANT: parsing is bounded, and so is looking."""
+    language, script = HOSTILE[name]
+    before = time.thread_time()
+    preview(script, language)
+    assert time.thread_time() - before < MOST_SECONDS
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_script_full_of_calls_is_seen_whole(language):
+    assert len(extract_tool_calls("codemode.a()\n" * 5000, language)) == 5000
+
+
+TOKENS = {
+    "python": (
+        "codemode fs__a call_tool getattr globals eval x f ( ) [ ] { } . , : := = += == 'a' \"b\" f'{x}' + * **"
+        " - -> lambda await async def class if else elif for in while with as try: except: import from global"
+        " nonlocal del match case return yield not and or is @ # \\ 1 🙂 é"
+    ).split()
+    + ["\n", "\n ", "\n  ", " "],
+    "typescript": (
+        "codemode globalThis eval Function Reflect.get x f ( ) [ ] { } . ?. , : ; = += ||= == 'a' `b${x}` `"
+        " + => ... ! ? <any> as async await function class extends if else for of in while do switch case"
+        " try catch let const var return yield new typeof delete type interface enum import from export"
+        " bind call constructor \\u0063 // /* */ 1 🙂 é @ #"
+    ).split()
+    + ["\n", " ", "\u2028"],
+}
+SCRIPTS = {
+    "python": [row["script"] for row in CALLS if row["language"] == "python"],
+    "typescript": [row["script"] for row in CALLS if row["language"] != "python"],
+}
+
+
+@pytest.mark.parametrize("language", TOKENS)
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_no_script_raises(language, data):
+    pieces = st.sampled_from(TOKENS[language] + SCRIPTS[language]) | st.text(max_size=4)
+    script = data.draw(st.sampled_from(["", " "])).join(data.draw(st.lists(pieces, max_size=30)))
+    check(script, language)
+
+
+@pytest.mark.parametrize("language", TOKENS)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_no_damaged_script_raises(language, data):
+    script = "\n".join(data.draw(st.lists(st.sampled_from(SCRIPTS[language]), min_size=1, max_size=4)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(script)))
+        script = (
+            script[:at]
+            + data.draw(st.sampled_from(TOKENS[language]))
+            + script[at + data.draw(st.integers(0, 3)) :]
+        )
+    check(script, language)
+
+
+def check(script, language):
+    """Whatever is reported lies in the script, in order, and can be written down."""
+    found = preview(script, language)
+    assert not (found.fault and found.uses)
+    places = [(use.line, use.column) for use in found.uses]
+    assert places == sorted(places)
+    lines = script.replace("\r\n", "\n").replace("\r", "\n")
+    if language != "python":
+        lines = lines.replace("\u2028", "\n").replace("\u2029", "\n")
+    for line, column in places:
+        assert column < len(lines.split("\n")[line - 1])
+    assert msgspec.json.encode(found)
+
+
+def test_no_parser_is_loaded_before_it_is_needed():
+    code = (
+        "import sys; from checkrein.execute.preview import extract_tool_calls as look;"
+        "look('fs__a()', 'python'); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"tree_sitter", "tree_sitter_typescript", "asyncio"} & set(done.stdout.split())
+
+
+def test_nothing_is_printed_about_odd_escapes():
+    code = "from checkrein.execute.preview import preview; preview('\"\\\\d\" is 1', 'python')"
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")

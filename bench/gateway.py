@@ -181,7 +181,7 @@ def crowd(port: int, tool: str, calls: int, tokens: list[str]) -> dict[str, floa
 
 def http_rates(words: list[str], alone: list[str]) -> dict[str, list[dict[str, float]]]:
     """What came of a crowd at each way in, turn by turn; every turn begins with another one."""
-    calls = max(ROUNDS // 16, 2)
+    calls = max(ROUNDS // 8, 2)
     ports = {label: free_port() for label in (DIRECT, FLOOR, SDK)}
     tokens = [client(f"bench-{number}") for number in range(4)]
     with contextlib.ExitStack() as stack:

@@ -34,6 +34,7 @@ def run(house, work, **more):
         async with house.opened():
             await work()
             assert house.hub.relay.runs == {}
+            await until(lambda: house.hub.news.wishes._open == {})
 
     asyncio.run(main())
 

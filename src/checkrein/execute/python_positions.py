@@ -44,6 +44,10 @@ class Script:
         """Whether the call there uses its value at once, without `await`."""
         return (start, end) in self.read()
 
+    @property
+    def was_read(self) -> bool:
+        return self._plain is not None
+
     def read(self) -> frozenset[tuple[int, int]]:
         """Look for plain calls, once. Takes a while for a long script: not for the event loop."""
         if self._plain is None:

@@ -23,6 +23,7 @@ from checkrein.execute.python_values import NotPlainError, TooLargeError, plain,
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused, Step, Wanted
 
 _OWN_GRACE = 0.6
+_ENDED = Fault("crash", "The script was ended.")
 _SPARE_SUSPENSIONS = 2000
 
 
@@ -64,6 +65,7 @@ class PythonSession:
         self._snapshot: Any = None
         self._shelf: bytes = b""
         self._turn: asyncio.Future[Any] | None = None
+        self._stopped: Fault | None = None
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._phase = "new"
@@ -139,11 +141,18 @@ class PythonSession:
     def _check_open(self) -> None:
         """Said after every wait that is not the interpreter's: the script may have been closed meanwhile."""
         if self._phase == "over":
-            raise _StoppedError(Fault("crash", "The script was ended."))
+            raise _StoppedError(_ENDED)
 
     def _flood(self) -> None:
         """Said by the interpreter's own thread."""
-        self._loop.call_soon_threadsafe(lambda: self._turn and self._turn.cancel())
+        fault = Fault("output", "The script printed far more than is kept.")
+        self._loop.call_soon_threadsafe(self._stop, fault)
+
+    def _stop(self, fault: Fault) -> None:
+        """End the turn under way; who waits for it learns why."""
+        self._stopped = fault
+        if self._turn is not None:
+            self._turn.cancel()
 
     def _failed(self, fault: Fault) -> Failed:
         if self._console.flooded:
@@ -250,10 +259,11 @@ class PythonSession:
         await self._step(snapshot.resume({"future": ...}))
 
     async def _is_plain(self, start: int, end: int) -> bool:
-        began = time.monotonic()
-        await asyncio.to_thread(self._script.read)
-        self._spent += time.monotonic() - began
-        self._check_open()
+        if not self._script.was_read:
+            began = time.monotonic()
+            await asyncio.to_thread(self._script.read)
+            self._spent += time.monotonic() - began
+            self._check_open()
         return self._script.is_plain(start, end)
 
     async def _help(self, helper: str) -> None:
@@ -338,24 +348,22 @@ class PythonSession:
         """One turn of the interpreter, within what is left of the script's time."""
         from pydantic_monty import MontyError, MontyTypingError
 
-        left = self._limits.seconds - self._spent
         began = time.monotonic()
         self._turn = asyncio.ensure_future(turn)
+        left = max(0.0, self._limits.seconds - self._spent)
+        alarm = self._loop.call_later(left + _OWN_GRACE, self._stop, out_of_time(self._limits.seconds))
         try:
-            done, _ = await asyncio.wait((self._turn,), timeout=max(0.0, left) + _OWN_GRACE)
-            if not done:
-                raise _StoppedError(out_of_time(self._limits.seconds))
-            self._snapshot = self._turn.result()
+            self._snapshot = await self._turn
         except MontyTypingError:
             raise
         except MontyError as error:
             raise _StoppedError(fault_of(error, self._limits.seconds)) from None
         except asyncio.CancelledError:
-            # Ours, when the turn itself was cancelled: the script was closed, or floods us.
-            if not self._turn.cancelled():
+            if self._stopped is None:
                 raise
-            raise _StoppedError(Fault("crash", "The script was ended.")) from None
+            raise _StoppedError(self._stopped) from None
         finally:
+            alarm.cancel()
             self._turn.cancel()
             self._turn = None
             self._spent += time.monotonic() - began
@@ -461,8 +469,7 @@ class PythonSession:
     async def _finish(self) -> None:
         self._phase = "over"
         self._engine.seats.wake(id(self))
-        if self._turn is not None:
-            self._turn.cancel()
+        self._stop(_ENDED)
         await self._release()
         self._shelf = b""
         self._engine.forget(self)

@@ -1,83 +1,95 @@
-"""Outcomes on their way to the record, a few at a time."""
+"""Outcomes are handed over a few at a time, in order, and all of them before the end."""
 
 import asyncio
 
-import pytest
-
 from checkrein.call import ToolCall
-from checkrein.doors.gateway import outcomes as outcomes_module
+from checkrein.doors.gateway import outcomes as module
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.errors import StoreError
-from checkrein.ledger.query import Filter, entries
+from checkrein.finishing import About
+from checkrein.ledger.entries import fold
+from checkrein.store import records
 
 
-@pytest.fixture
-def entry(pipeline):
-    return pipeline.decide(ToolCall(tool="Read", arguments={"file_path": "x"})).entry
+def decide(pipeline, project, number=0):
+    call = ToolCall(tool="read", server="notes", door="gateway", project=project, arguments={"n": number})
+    return pipeline.decide(call).entry
 
 
-def result(pipeline, entry):
-    return next(each.result for each in entries(pipeline.store, Filter()) if each.id == entry)
+def outcome(pipeline, entry):
+    return fold(records.of_entries(pipeline.store, [entry]))[0].outcome
 
 
-def test_outcomes_are_recorded_by_themselves_in_a_moment(pipeline, entry):
-    async def main():
-        outcomes = Outcomes(pipeline, pytest.fail)
-        outcomes.add(entry, "success", output="out")
-        assert result(pipeline, entry) == "unknown", "until it is recorded"
-        for _ in range(200):
-            if result(pipeline, entry) == "success":
-                return
-            await asyncio.sleep(0.02)
-        pytest.fail("it was never recorded")
+def test_they_are_recorded_a_moment_later(pipeline, project):
+    entry = decide(pipeline, project)
 
-    asyncio.run(main())
+    async def go():
+        kept = Outcomes(pipeline, print)
+        kept.add(entry, "success")
+        assert outcome(pipeline, entry) != "success"
+        async with asyncio.timeout(10):
+            while outcome(pipeline, entry) != "success":
+                await asyncio.sleep(0.01)
 
-
-def test_closing_waits_until_everything_is_recorded(pipeline, entry):
-    async def main():
-        outcomes = Outcomes(pipeline, pytest.fail)
-        outcomes.add(entry, "failure", evidence="tool error")
-        await outcomes.close()
-        await outcomes.close()
-
-    asyncio.run(main())
-    assert result(pipeline, entry) == "failure"
+    asyncio.run(go())
 
 
-def test_many_do_not_wait_for_the_moment(pipeline, entry, monkeypatch):
-    monkeypatch.setattr(outcomes_module, "MOST", 2)
-    monkeypatch.setattr(outcomes_module, "SECONDS", 60)
-    handed = []
-    finish_soon = pipeline.finish_soon
-    monkeypatch.setattr(pipeline, "finish_soon", lambda each: handed.append(len(each)) or finish_soon(each))
+def test_the_end_waits_for_them(pipeline, project):
+    entries = [decide(pipeline, project, number) for number in range(20)]
 
-    async def main():
-        outcomes = Outcomes(pipeline, pytest.fail)
-        for _ in range(5):
-            outcomes.add(entry, "success")
-        assert handed == [2, 2]
-        await outcomes.close()
-        assert handed == [2, 2, 1] and outcomes._timer is None
+    async def go():
+        kept = Outcomes(pipeline, print)
+        for entry in entries:
+            kept.add(entry, "failure", evidence="tool error")
+        await kept.close()
 
-    asyncio.run(main())
+    asyncio.run(go())
+    assert {outcome(pipeline, entry) for entry in entries} == {"failure"}
 
 
-def test_what_cannot_be_recorded_is_said(pipeline, entry, monkeypatch):
+def test_many_do_not_wait_for_the_moment(pipeline, project, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 5)
+    monkeypatch.setattr(module, "SECONDS", 3600.0)
+    entries = [decide(pipeline, project, number) for number in range(5)]
+
+    async def go():
+        kept = Outcomes(pipeline, print)
+        for entry in entries:
+            kept.add(entry, "success")
+        async with asyncio.timeout(10):
+            while outcome(pipeline, entries[-1]) != "success":
+                await asyncio.sleep(0.01)
+
+    asyncio.run(go())
+
+
+def test_what_is_known_counts_once_a_second_word_is_dropped(pipeline, project):
+    entry = decide(pipeline, project)
+
+    async def go():
+        kept = Outcomes(pipeline, print)
+        kept.began(entry, About(project, "", ("mcp:notes",), pipeline.clock()))
+        kept.add(entry, "success")
+        kept.add(entry, "failure")
+        await kept.close()
+
+    asyncio.run(go())
+    assert outcome(pipeline, entry) == "success"
+
+
+def test_what_cannot_be_recorded_is_said(pipeline, project, monkeypatch):
     said = []
+    entry = decide(pipeline, project)
 
-    async def main():
-        outcomes = Outcomes(pipeline, said.append)
-        monkeypatch.setattr(pipeline.ledger, "append", lambda *_args, **_more: 1 / 0)
-        outcomes.add(entry, "success")
-        await outcomes.close()
+    def broken(_outcomes):
+        raise StoreError("The store is closed.")
 
-        def refuses(_outcomes):
-            raise StoreError("closed")
+    monkeypatch.setattr(pipeline, "finish_soon", broken)
 
-        monkeypatch.setattr(pipeline, "finish_soon", refuses)
-        outcomes.add(entry, "success")
-        await outcomes.close()
+    async def go():
+        kept = Outcomes(pipeline, said.append)
+        kept.add(entry, "success")
+        await kept.close()
 
-    asyncio.run(main())
-    assert len(said) == 2 and "could not be recorded" in said[0] and "closed" in said[1]
+    asyncio.run(go())
+    assert "The store is closed." in said[0]

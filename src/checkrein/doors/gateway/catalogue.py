@@ -137,6 +137,12 @@ class Catalogue:
                 found += [self._reviewed(each, holders, others, until) for each in self._all_of(name)]
         return found
 
+    def counts(self, server: str) -> dict[str, int]:
+        """How many tools of a server are offered, and how many are hidden."""
+        offered = sum(each.server == server for each in self._view.tools.values())
+        known = sum(each.kind == "tool" for each in self._all_of(server))
+        return {"offered": offered, "hidden": max(0, known - offered)}
+
     def accept(self, server: str, picks: Any, actor: str) -> frozenset[str]:
         """A person accepts exactly these versions, all or none of them; what visibly changed."""
         chosen = [self._live(server, pick) for pick in _picks(picks)]

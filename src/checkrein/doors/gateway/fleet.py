@@ -95,9 +95,10 @@ class Fleet:
             made["logging"] = {}
         return made
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until every server has been tried once, but no longer than this."""
-        starting = [task for task in self._first.values() if not task.done()]
+    async def settled(self, seconds: float, server: str | None = None) -> None:
+        """Wait until a server, or every one, has been tried once; but no longer than this."""
+        first = self._first if server is None else {server: self._first.get(server)}
+        starting = [task for task in first.values() if task is not None and not task.done()]
         if starting:
             await asyncio.wait(starting, timeout=seconds)
 

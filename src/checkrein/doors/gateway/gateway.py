@@ -195,9 +195,6 @@ class Gateway:
         return [self._status(hub, name) for name in hub.fleet.names]
 
     def _status(self, hub: Hub, name: str) -> dict[str, Any]:
-        rows = hub.catalogue.review(name)
-        tools = [row for row in rows if row["kind"] == "tool"]
-        offered = sum(row["state"] == "accepted" for row in tools)
         spec = hub.fleet.spec(name)
         status = hub.fleet.keeper(name).status()
         more = {
@@ -206,7 +203,7 @@ class Gateway:
             "share": spec.share,
             "fault": hub.fleet.fault,
         }
-        return {**status, **more, "offered": offered, "hidden": len(tools) - offered}
+        return {**status, **more, **hub.catalogue.counts(name)}
 
     def start(self, name: str) -> dict[str, Any]:
         return self._do(self._change(name, "start"))
@@ -254,7 +251,7 @@ class Gateway:
         hub.fleet.look()
         if name is not None:
             hub.fleet.spec(name)
-        await hub.fleet.settled(_ANSWER_SECONDS / 4)
+        await hub.fleet.settled(_ANSWER_SECONDS / 4, name)
         await hub.news.listed()
         return [self._browsed_row(hub, row) for row in hub.catalogue.review(name) if row["kind"] == "tool"]
 
@@ -276,7 +273,7 @@ class Gateway:
         async def read() -> list[dict[str, Any]]:
             hub = self._known()
             hub.fleet.look()
-            await hub.fleet.settled(_ANSWER_SECONDS / 4)
+            await hub.fleet.settled(_ANSWER_SECONDS / 4, name)
             await hub.news.listed()
             return hub.catalogue.review(name)
 

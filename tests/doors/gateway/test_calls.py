@@ -444,6 +444,26 @@ def test_edited_arguments_are_what_runs_and_must_fit_the_schema(house, pipeline)
     run(house, work)
 
 
+def test_a_call_approved_with_other_arguments_goes_on_with_those(house, pipeline):
+    """The server wants to know more before it answers, and the client comes back with what it sent first."""
+
+    async def main():
+        house.server(env={"ERAS": "stateless"})
+        async with house.opened():
+            guest = house.passing(capabilities={"sampling": {}})
+            with pipeline.broker.attending():
+                task = asyncio.ensure_future(guest.call("srv__sample", {"x": 1}))
+                await until(lambda: house.entries() and pipeline.broker.is_awaited(house.entries()[0].id))
+                answer = partial(pipeline.answer, actor="ada", channel="console", edited={"x": 2})
+                await asyncio.to_thread(answer, house.entries()[0].id, "approved")
+                first = await task
+            assert first["resultType"] == "input_required"
+            second = await guest.again("srv__sample", {"x": 1}, first, {"q": {"role": "assistant"}})
+            assert not second.get("isError") and house.ran("sample") == [{"x": 2}, {"x": 2}]
+
+    asyncio.run(main())
+
+
 def test_a_deny_between_question_and_answer_wins(house, add):
     async def work(guest):
         guest.answers = {}

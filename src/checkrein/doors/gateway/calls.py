@@ -194,7 +194,7 @@ class Calls:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            task.add_done_callback(lambda done: None if done.exception() else not_wanted(done.result()))
+            task.add_done_callback(partial(_after_all, not_wanted))
             raise
 
     # -- asking -----------------------------------------------------------------------------------------
@@ -260,7 +260,10 @@ class Calls:
     async def _stopped(self, made: Call, state: State) -> Message | None:
         """Why a call that is half way goes no further; nothing where it may."""
         # INVARIANT: a deny that came meanwhile stops a call that is half way.
-        verdict = self._pipeline.judge(made.call, approved=True).verdict
+        call = made.call
+        if state.arguments is not None:
+            call = msgspec.structs.replace(call, arguments=state.arguments)
+        verdict = self._pipeline.judge(call, approved=True).verdict
         if verdict.word == "deny":
             if state.kind == "run":
                 self._relay.drop(state)
@@ -289,7 +292,9 @@ class Calls:
         """A stateless server gets the answers it asked for."""
         carried = {"requestState": state.carried} if state.carried else {}
         more = {"inputResponses": responses, **carried}
-        return await self._run(made, state.entry, made.call.arguments, more)
+        # INVARIANT: what goes on is what was approved, not what the client sent.
+        arguments = made.call.arguments if state.arguments is None else state.arguments
+        return await self._run(made, state.entry, arguments, more)
 
     async def _answered(self, made: Call, settled: Settled) -> Any:
         if settled.waits:
@@ -358,8 +363,9 @@ class Calls:
         spec = self._servers.spec(made.offered.server)
         seconds = spec.timeout or self._call_seconds()
         params = {**kept, "name": made.offered.tool, "arguments": arguments}
+        edited = None if arguments is made.call.arguments else arguments
         return Errand(
-            made.client, made.flight, upstream, "tools/call", params, seconds, made.digest, entry=entry
+            made.client, made.flight, upstream, "tools/call", params, seconds, made.digest, entry, edited
         )
 
     async def _watched(self, made: Call, errand: Errand, work: Awaitable[Any]) -> Any:
@@ -473,6 +479,11 @@ class Calls:
 
     def _settings(self, project: str) -> Any:
         return self._pipeline.policies.of(project, "gateway").settings.gateway
+
+
+def _after_all(not_wanted: Callable[[T], None], done: asyncio.Future[T]) -> None:
+    if not done.cancelled() and done.exception() is None:
+        not_wanted(done.result())
 
 
 def _error(text: str) -> Message:

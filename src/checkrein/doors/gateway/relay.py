@@ -63,6 +63,8 @@ class Errand(msgspec.Struct):
     # What a state for this request is bound to.
     digest: str
     entry: str = ""
+    # Of a tool call: what a person wrote in the place of its arguments.
+    edited: Message | None = None
 
 
 class Run:
@@ -191,6 +193,7 @@ class Relay:
             now=self._clock(),
             entry=errand.entry,
             carried=carried,
+            arguments=errand.edited,
         )
 
     # -- a request that outlives its client's ----------------------------------------------------------

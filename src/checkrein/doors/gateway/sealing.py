@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein.doors.gateway.messages import INVALID_PARAMS, RpcError
+from checkrein.doors.gateway.messages import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 KEY_BYTES, _NONCE = 32, 12
 # How long a client may take to come back, and how many used states are remembered for that long.
@@ -35,6 +35,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     entry: str = ""
     # Of a parked run, or of the server's own state.
     carried: str = ""
+    # Of a call that a person approved with other arguments than it came with.
+    arguments: dict[str, Any] | None = None
 
 
 class ForeignStateError(RpcError):
@@ -61,7 +63,9 @@ class Seal:
         )
         nonce = os.urandom(_NONCE)
         sealed = nonce + self._cipher.encrypt(nonce, msgspec.json.encode(state), b"requestState")
-        return base64.urlsafe_b64encode(sealed).decode()
+        if len(text := base64.urlsafe_b64encode(sealed).decode()) > LONGEST:
+            raise RpcError(INTERNAL_ERROR, "There is more to carry than a requestState can hold.")
+        return text
 
     def take(self, text: Any, *, owner: str, digest: str, now: float) -> State:
         """What was sealed, for the one time it counts; raises ForeignStateError."""
@@ -84,7 +88,10 @@ class Seal:
         if not isinstance(text, str) or len(text) > LONGEST:
             raise ForeignStateError("it is not one of ours")
         try:
-            raw = base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+            raw = base64.urlsafe_b64decode(text.encode("ascii"))
+            if base64.urlsafe_b64encode(raw).decode() != text:
+                # The same bytes in another spelling are none of ours either.
+                raise ValueError
             content = self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], b"requestState")
             return msgspec.json.decode(content, type=State)
         except (InvalidTag, ValueError, binascii.Error, msgspec.MsgspecError):

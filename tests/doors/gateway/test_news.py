@@ -3,9 +3,12 @@
 import asyncio
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from checkrein.doors.gateway import news as news_module
-from checkrein.doors.gateway.messages import LEVEL_KEY, SUBSCRIPTION_KEY
+from checkrein.doors.gateway.messages import LEVEL_KEY, SUBSCRIPTION_KEY, MalformedError, decode, encode
 from doors.gateway.house import told, until
 
 TOOLS = "notifications/tools/list_changed"
@@ -286,3 +289,74 @@ def test_a_list_that_cannot_be_read_is_said_and_calls_do_not_trust_it(house):
         assert result["isError"] and "cannot be read" in told(result) and house.ran("echo") == []
 
     run(house, work)
+
+
+# -- anything ----------------------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=5,
+)
+METHODS = st.sampled_from(
+    [
+        "notifications/tools/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    ]
+    + ["notifications/message", "notifications/cancelled", "notifications/progress", "notifications/x"]
+    + ["elicitation/create", "sampling/createMessage", "roots/list", "ping", "tools/call", "x"]
+)
+KEYS = st.sampled_from(
+    ["uri", "level", "requestId", "progressToken", "message", "mode", "requestedSchema", "_meta"]
+)
+MESSAGES = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0")},
+    optional={
+        "id": st.integers(0, 5) | st.text(max_size=2) | VALUES,
+        "method": METHODS | VALUES,
+        "params": st.dictionaries(KEYS, st.just("note://one") | st.just("form") | VALUES, max_size=3)
+        | VALUES,
+        "result": VALUES,
+        "error": VALUES,
+    },
+)
+
+
+def test_whatever_a_server_says_breaks_nothing_and_nobody_is_asked_in_our_name(house, monkeypatch):
+    monkeypatch.setattr(news_module, "_PAUSE", 0.0)
+    house.server()
+    problems = []
+
+    async def everything(messages):
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: problems.append(context))
+        guest = await house.guest(capabilities={"elicitation": {}, "sampling": {}, "roots": {}}, answers={})
+        (upstream,) = house.hub.fleet.ready()
+        upstream.users.clear()
+        await house.hub.fleet.reach("srv", guest.client)
+        await guest.ask("resources/subscribe", {"uri": "note://one"})
+        for message in messages:
+            try:
+                upstream._hear(decode(encode(message)))
+            except MalformedError:
+                continue
+            await asyncio.sleep(0)
+        for message in (*guest.heard, *guest.asked):
+            decode(encode(message))
+        asked = [each["params"]["message"] for each in guest.asked if each["method"] == "elicitation/create"]
+        assert all(text.startswith("The server `srv` asks (not Checkrein)") for text in asked)
+        guest.leave()
+
+    with asyncio.Runner() as runner:
+        runner.run(house.open())
+
+        @hypothesis_settings(max_examples=100, suppress_health_check=list(HealthCheck))
+        @given(st.lists(MESSAGES, min_size=1, max_size=6))
+        def anything(messages):
+            runner.run(everything(messages))
+
+        try:
+            anything()
+            assert problems == []
+        finally:
+            runner.run(house.close())

@@ -99,3 +99,26 @@ def test_pages_are_read_to_the_end_within_bounds():
         assert await pages(odd, "prompts") == []
 
     asyncio.run(main())
+
+
+def test_many_calls_at_once_on_a_fresh_connection_read_its_tools_once():
+    inventory, connection = Inventory(), Connection({"tools": [ECHO]})
+
+    async def go():
+        return await asyncio.gather(*(inventory.differs(connection, "echo", digest(ECHO)) for _ in range(20)))
+
+    assert asyncio.run(go()) == [""] * 20
+    assert len(connection.asked) == 1
+
+
+def test_one_that_stops_waiting_ends_the_reading_for_nobody_else():
+    inventory, connection = Inventory(), Connection({"tools": [ECHO]})
+
+    async def go():
+        first = asyncio.ensure_future(inventory.differs(connection, "echo", digest(ECHO)))
+        second = asyncio.ensure_future(inventory.differs(connection, "echo", digest(ECHO)))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(go()) == ""

@@ -6,6 +6,7 @@ nothing by it.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,21 +26,30 @@ class Inventory:
 
     def __init__(self) -> None:
         self._hashes: WeakKeyDictionary[Upstream, dict[str, str]] = WeakKeyDictionary()
-        # The reading that counts is the one begun last.
-        self._latest: WeakKeyDictionary[Upstream, object] = WeakKeyDictionary()
+        # The reading that counts; whoever comes meanwhile waits for it too.
+        self._reading: WeakKeyDictionary[Upstream, asyncio.Task[list[Any]]] = WeakKeyDictionary()
 
     def outdated(self, upstream: Upstream) -> None:
-        """The server says that its tools are others now."""
+        """The server says that its tools are others now: what is being read does not count any more."""
         self._hashes.pop(upstream, None)
-        self._latest.pop(upstream, None)
+        self._reading.pop(upstream, None)
 
     async def tools(self, upstream: Upstream) -> list[Any]:
-        """Read them now; raises RpcError, Gone or TimeoutError."""
-        mark = self._latest[upstream] = object()
-        rows = await pages(upstream, "tools")
-        if self._latest.get(upstream) is mark:
-            self._hashes[upstream] = _hashes(rows)
-        return rows
+        """Read them now, or with who reads them already; raises RpcError, Gone or TimeoutError."""
+        reading = self._reading.get(upstream)
+        if reading is None:
+            reading = asyncio.get_running_loop().create_task(pages(upstream, "tools"))
+            self._reading[upstream] = reading
+            reading.add_done_callback(lambda done: self._read(upstream, done))
+        # One that stops waiting does not end it for the others.
+        return await asyncio.shield(reading)
+
+    def _read(self, upstream: Upstream, done: asyncio.Task[list[Any]]) -> None:
+        failed = done.cancelled() or done.exception() is not None
+        if self._reading.get(upstream) is done:
+            del self._reading[upstream]
+            if not failed:
+                self._hashes[upstream] = _hashes(done.result())
 
     async def differs(self, upstream: Upstream, tool: str, accepted: str) -> str:
         """Why the tool must not be called at this connection; nothing when it is the accepted one."""

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from checkrein.call import Verdict, tool_call
-from checkrein.cli import demo_hooks
+from checkrein.cli import demo_gateway, demo_hooks
 from checkrein.cli.terminal import bar, dim, plain, say, tree, word
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.verify import verify
@@ -84,6 +84,8 @@ class Day:
             self.pipeline.close()
         self.evening()
         self.hooks()
+        self.gateway()
+        say(dim("\nNext: checkrein install claude-code   ·   checkrein servers add NAME -- COMMAND"))
 
     def morning(self) -> None:
         self.scene("Nine o'clock. A new agent, a new project: trust starts at 0.30.")
@@ -141,7 +143,10 @@ class Day:
     def hooks(self) -> None:
         self.scene("The same behind a real agent's hooks: its own settings, our program, one server.")
         demo_hooks.scene(self.project)
-        say(dim("\nNext: checkrein install claude-code   ·   checkrein explain 'rm -rf build'"))
+
+    def gateway(self) -> None:
+        self.scene("And in front of MCP servers: nothing is offered before a person has looked at it.")
+        demo_gateway.scene(self.project)
 
     def call(self, tool: str, outcome: str = "success", quiet: bool = False, **arguments: Any) -> Verdict:
         entry, verdict = self._decide(tool, arguments)

@@ -17,8 +17,10 @@ from checkrein import knocking, wire
 from checkrein.cli.terminal import dim, plain, say, word
 from checkrein.doors.hooks import install
 from checkrein.doors.hooks.files import settings_file
-from checkrein.errors import CheckreinError
+from checkrein.errors import CheckreinError, StoreBusyError
 from checkrein.runtime import write_door
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
 
 _AGENT = "claude-code"
 _PATIENCE = 10.0
@@ -27,7 +29,7 @@ _PATIENCE = 10.0
 def scene(project: str) -> None:
     """Install into a throw-away project, then be the agent: run the very lines its settings hold."""
     write_door()
-    with _server():
+    with running():
         knocking.ask(knocking.start(), "installation.add", {"agent": _AGENT, "folder": project})
         install.apply(install.plan(_AGENT, "project", Path(project)))
         say(dim(f"      $ checkrein install {_AGENT}"))
@@ -48,15 +50,25 @@ def scene(project: str) -> None:
 
 
 @contextlib.contextmanager
-def _server() -> Iterator[None]:
+def running() -> Iterator[None]:
+    """A server for as long as a scene lasts; none is left behind."""
     knocking.start().close()
     try:
         yield
     finally:
         with contextlib.suppress(CheckreinError):
             knocking.ask(knocking.start(), "server.stop", {})
-        while knocking.is_running():
-            time.sleep(0.02)
+        _ended()
+
+
+def _ended() -> None:
+    """The store is free: whatever was to be recorded is, and nothing runs in the throw-away home any more."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(StoreBusyError):
+            SqliteStore.open(state_dir()).close()
+            return
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

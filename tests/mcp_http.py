@@ -225,7 +225,10 @@ class HttpClient:
 
     def open(self, version="2025-11-25"):
         info = {"name": "test", "version": "1"}
-        reply = self.ask("initialize", {"clientInfo": info, "protocolVersion": version})
+        can = {"elicitation": {}}
+        reply = self.ask(
+            "initialize", {"clientInfo": info, "protocolVersion": version, "capabilities": can}
+        )
         assert reply.status == 200, reply.raw
         self.session = reply.headers["Mcp-Session-Id"]
         return reply

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import secrets
 import threading
 import time
@@ -30,14 +31,16 @@ class Ids:
     def __init__(self) -> None:
         self._last = 0
         self._lock = threading.Lock()
+        # Ids are no secrets; they only must not meet. One look at the system's chance is enough.
+        self._chance = random.Random(secrets.randbits(256)).getrandbits  # noqa: S311
 
     def new(self, now: float) -> str:
         moment = int(now * 1000)
         with self._lock:
             if moment == self._last >> 35:
-                self._last += 1 + secrets.randbits(16)
+                self._last += 1 + self._chance(16)
             else:
-                self._last = (moment << 35) | secrets.randbits(34)
+                self._last = (moment << 35) | self._chance(34)
             return _spelled(self._last)
 
 

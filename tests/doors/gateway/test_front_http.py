@@ -355,6 +355,16 @@ def test_only_a_persons_own_client_speaks_for_them(serve, person):
     assert [(peer.pid, peer.uid) for peer in asked] == [(os.getpid(), os.getuid())]
 
 
+def test_who_cannot_be_asked_is_not_looked_up_and_speaks_for_nobody(serve):
+    asked = []
+    front = serve(speaks=lambda peer: asked.append(peer) or True)
+    client = front.client()
+    info = {"name": "test", "version": "1"}
+    params = {"clientInfo": info, "protocolVersion": "2025-11-25", "capabilities": {"roots": {}}}
+    assert client.ask("initialize", params).status == 200
+    assert front.hub.met[0].speaks_for_person is False and not asked
+
+
 def test_a_question_is_not_answered_by_somebody_else(serve):
     people = [True, False]
     front = serve(speaks=lambda peer: people.pop(0))

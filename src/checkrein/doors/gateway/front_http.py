@@ -269,7 +269,8 @@ class HttpFront:
         opens = asks and message["method"] == "initialize" and SESSION not in found
         session = self._met(message, exchange, holder) if opens else self._session(found, holder)
         if opens:
-            session.client.speaks_for_person = await self._for_person(exchange)
+            # Who stands behind a connection is looked up only where a person may be asked there.
+            session.client.speaks_for_person = _can_ask(message) and await self._for_person(exchange)
         if not asks:
             if is_response(message) and session.client.speaks_for_person:
                 await self._check_answer(exchange)
@@ -410,6 +411,12 @@ async def _given_up(exchange: Exchange) -> None:
     task.uncancel()
     if exchange.why in _GIVEN_UP:
         await refuse(exchange, no(*_GIVEN_UP[exchange.why], headers=CLOSE))
+
+
+def _can_ask(message: Message) -> bool:
+    """Whether a client that begins a session says that it can put questions to a person."""
+    declared = message.get("params", {}).get("capabilities")
+    return isinstance(declared, dict) and "elicitation" in declared
 
 
 def _label(info: Any) -> str:

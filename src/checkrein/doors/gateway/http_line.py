@@ -29,6 +29,34 @@ class Listening(Protocol):
     def lose(self) -> None: ...
 
 
+class Joined:
+    """A transport whose writes of one moment leave together: head and body of an answer are one packet."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._parts = transport, list[bytes]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+        if len(self._parts) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
+
+
 class Line(asyncio.Protocol):
     """Passes everything on to uvicorn's own protocol, and knows when to stop."""
 
@@ -58,7 +86,7 @@ class Line(asyncio.Protocol):
         self.address = transport.get_extra_info("peername")[:2]
         self._lines[self.address] = self
         self.since = asyncio.get_running_loop().time()
-        self._inner.connection_made(transport)
+        self._inner.connection_made(cast("asyncio.BaseTransport", Joined(self._transport)))
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None:

@@ -64,6 +64,7 @@ class StdioPipe:
         self._process: subprocess.Popen[bytes] | None = None
         self._input: asyncio.WriteTransport | None = None
         self._ends: set[_End] = set()
+        self._unsent: list[bytes] = []
         self._line: list[bytes] = []
         self._line_size = 0
         self._stray = 0
@@ -136,7 +137,15 @@ class StdioPipe:
         if line.get_write_buffer_size() > MOST_UNSENT:
             self._end("it does not read what it is sent")
             raise Gone(self.ended)
-        line.write(encode(message) + b"\n")
+        self._unsent += (encode(message), b"\n")
+        if len(self._unsent) == 2:
+            # What many calls send in the same moment leaves together.
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if self._input is not None and not self.ended and unsent:
+            self._input.write(b"".join(unsent))
 
     def _read_some(self, data: bytes) -> None:
         start = 0

@@ -866,6 +866,18 @@ def test_a_private_connection_that_shows_another_tool_is_not_called(house, add):
     asyncio.run(main())
 
 
+def test_many_calls_at_once_on_a_new_connection_all_run(house, add):
+    async def main():
+        add("allow", "*")
+        house.server(share="client")
+        async with house.opened():
+            guest = await house.guest()
+            results = await asyncio.gather(*(guest.call("srv__echo", {"n": number}) for number in range(20)))
+            assert [told(each) for each in results] == [f'said {{"n": {number}}}' for number in range(20)]
+
+    asyncio.run(main())
+
+
 def test_a_tool_that_changed_is_not_called_not_even_before_its_new_list_is_read(house, add):
     async def work(guest):
         await guest.call("srv__evolve")

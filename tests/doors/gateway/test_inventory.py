@@ -70,6 +70,40 @@ def test_a_reading_that_a_change_overtook_does_not_count():
     asyncio.run(main())
 
 
+def test_many_who_need_it_at_once_share_one_reading_and_one_that_gives_up_spoils_it_for_nobody():
+    async def main():
+        inventory, connection = Inventory(), Connection({"tools": [ECHO]})
+        asking = [
+            asyncio.ensure_future(inventory.differs(connection, "echo", digest(ECHO))) for _ in range(9)
+        ]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        assert await asyncio.gather(*asking[1:]) == [""] * 8
+        assert len(connection.asked) == 1 and len(inventory._readings) == 0
+        await inventory.close()
+
+    asyncio.run(main())
+
+
+def test_closing_ends_what_is_being_read():
+    async def main():
+        inventory = Inventory()
+
+        class Silent(Connection):
+            async def request(self, *_args, **_more):
+                await asyncio.sleep(60)
+
+        silent = Silent()
+        asking = asyncio.ensure_future(inventory.differs(silent, "echo", "x"))
+        await asyncio.sleep(0)
+        await inventory.close()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(main())
+
+
 def test_a_tool_that_changes_all_the_time_is_not_called():
     async def main():
         inventory = Inventory()

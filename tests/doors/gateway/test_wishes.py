@@ -96,6 +96,27 @@ def test_a_question_that_could_be_anothers_reaches_nobody_and_is_learned_from(ho
     run(house, work)
 
 
+def test_of_two_that_share_the_one_whose_call_is_worked_on_is_asked_until_a_call_was_given_up(house):
+    async def work():
+        one, two = await house.guest(answers=answers()), await house.guest(agent="two", answers=answers())
+        await two.call("srv__echo")
+        assert json.loads(told(await one.call("srv__elicit"))) == ACCEPT and len(one.asked) == 1
+        assert two.asked == []
+
+    async def given_up():
+        one, two = await house.guest(answers=answers()), await house.guest(agent="two", answers=answers())
+        waiting = asyncio.ensure_future(two.raw("tools/call", {"name": "srv__slow"}))
+        await until(lambda: house.ran("slow"))
+        two.cancel(two.last)
+        await waiting
+        # The server may still work on what was given up, and ask about that.
+        result = json.loads(told(await one.call("srv__elicit")))
+        assert "nobody can tell" in result["message"] and one.asked == [] and two.asked == []
+
+    run(house, given_up)
+    run(house, work, env={"OTHER": "1"})
+
+
 def test_what_a_server_needs_is_remembered_over_a_restart(house):
     async def main():
         house.server()

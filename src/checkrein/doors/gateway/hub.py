@@ -55,7 +55,6 @@ from checkrein.doors.gateway.roots import project
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.standing import always_denied
 from checkrein.doors.gateway.subscriptions import Subscriptions
-from checkrein.doors.gateway.upstream import Upstream
 from checkrein.doors.gateway.watches import Watches
 from checkrein.errors import CheckreinError
 from checkrein.pipeline import Pipeline
@@ -157,28 +156,10 @@ class Hub:
             self.leave(client)
         await self.relay.close()
         await self.news.close()
+        await self.inventory.close()
         await self.watches.close()
         await self.fleet.close()
         await self.calls.outcomes.close()
-
-    def holder(self, upstream: Upstream) -> Client | None:
-        """The client a server's word can be about; nobody where it could be another's."""
-        return self.clients.get(self.held_by(upstream))
-
-    def held_by(self, upstream: Upstream) -> str:
-        """Whose a connection is: its own client's, the only one's that used it, or whose request it works on.
-
-        Servers ask while they work on a request. One that others gave up may still be worked on: after
-        that nobody can tell.
-        """
-        if upstream.private_to or len(upstream.users) == 1:
-            return upstream.private_to or next(iter(upstream.users))
-        working = {
-            client.id
-            for client in (*self.clients.values(), *self.in_passing)
-            if any(flight.upstream is upstream for flight in client.flights.values())
-        } | {each.errand.client.id for each in self.relay.runs.values() if each.errand.upstream is upstream}
-        return next(iter(working)) if len(working) == 1 and not upstream.abandoned else ""
 
     def input_schema(self, name: str) -> Message | None:
         found = self.catalogue.tool(name)

@@ -26,30 +26,41 @@ class Inventory:
 
     def __init__(self) -> None:
         self._hashes: WeakKeyDictionary[Upstream, dict[str, str]] = WeakKeyDictionary()
-        # The reading that counts; whoever comes meanwhile waits for it too.
-        self._reading: WeakKeyDictionary[Upstream, asyncio.Task[list[Any]]] = WeakKeyDictionary()
+        # However many need it, a connection's list is read once at a time.
+        self._readings: WeakKeyDictionary[Upstream, asyncio.Task[list[Any]]] = WeakKeyDictionary()
 
     def outdated(self, upstream: Upstream) -> None:
-        """The server says that its tools are others now: what is being read does not count any more."""
+        """The server says that its tools are others now; a reading under way does not count any more."""
         self._hashes.pop(upstream, None)
-        self._reading.pop(upstream, None)
+        self._readings.pop(upstream, None)
 
     async def tools(self, upstream: Upstream) -> list[Any]:
-        """Read them now, or with who reads them already; raises RpcError, Gone or TimeoutError."""
-        reading = self._reading.get(upstream)
+        """What it lists now; raises RpcError, Gone or TimeoutError."""
+        reading = self._readings.get(upstream)
         if reading is None:
-            reading = asyncio.get_running_loop().create_task(pages(upstream, "tools"))
-            self._reading[upstream] = reading
-            reading.add_done_callback(lambda done: self._read(upstream, done))
-        # One that stops waiting does not end it for the others.
+            reading = asyncio.get_running_loop().create_task(self._read(upstream))
+            self._readings[upstream] = reading
+            reading.add_done_callback(lambda done: self._read_once(upstream, done))
         return await asyncio.shield(reading)
 
-    def _read(self, upstream: Upstream, done: asyncio.Task[list[Any]]) -> None:
-        failed = done.cancelled() or done.exception() is not None
-        if self._reading.get(upstream) is done:
-            del self._reading[upstream]
-            if not failed:
-                self._hashes[upstream] = _hashes(done.result())
+    async def _read(self, upstream: Upstream) -> list[Any]:
+        rows = await pages(upstream, "tools")
+        if self._readings.get(upstream) is asyncio.current_task():
+            self._hashes[upstream] = _hashes(rows)
+        return rows
+
+    def _read_once(self, upstream: Upstream, done: asyncio.Task[list[Any]]) -> None:
+        if not done.cancelled():
+            # Looked at, also where nobody waits for it any more.
+            done.exception()
+        if self._readings.get(upstream) is done:
+            del self._readings[upstream]
+
+    async def close(self) -> None:
+        readings = list(self._readings.values())
+        for reading in readings:
+            reading.cancel()
+        await asyncio.gather(*readings, return_exceptions=True)
 
     async def differs(self, upstream: Upstream, tool: str, accepted: str) -> str:
         """Why the tool must not be called at this connection; nothing when it is the accepted one."""

@@ -158,7 +158,7 @@ class News:
             if flights[-1].client.wants_level(params.get("level")):
                 flights[-1].exchange.send(told)
         elif not known:
-            holder = self._hub.holder(upstream)
+            holder = self.wishes.holder(upstream)
             if holder is not None and holder.era == HANDSHAKE and holder.wants_level(params.get("level")):
                 holder.send(told)
 

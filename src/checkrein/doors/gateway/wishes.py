@@ -69,6 +69,26 @@ class Wishes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def holder(self, upstream: Upstream) -> Client | None:
+        """The client a server's word can be about; nobody where it could be another's."""
+        return self._hub.clients.get(self.held_by(upstream))
+
+    def held_by(self, upstream: Upstream) -> str:
+        """Whose a connection is: its own client's, the only one's that used it, or whose request it works on.
+
+        Servers ask while they work on a request. One that others gave up may still be worked on: after
+        that nobody can tell.
+        """
+        if upstream.private_to or len(upstream.users) == 1:
+            return upstream.private_to or next(iter(upstream.users))
+        runs = [each.errand for each in self._hub.relay.runs.values()]
+        working = {each.client.id for each in runs if each.upstream is upstream} | {
+            client.id
+            for client in (*self._hub.clients.values(), *self._hub.in_passing)
+            if any(flight.upstream is upstream for flight in client.flights.values())
+        }
+        return next(iter(working)) if len(working) == 1 and not upstream.abandoned else ""
+
     async def _answer(self, upstream: Upstream, message: Message) -> None:
         number = message["id"]
         try:
@@ -87,7 +107,7 @@ class Wishes:
         if capability is None:
             raise RpcError(METHOD_NOT_FOUND, f"Clients are not asked {method[:80]!r} through Checkrein.")
         # Whom it asks is as things are now, before anything is learned from it.
-        run, client = self._run_of(upstream), self._hub.holder(upstream)
+        run, client = self._run_of(upstream), self.holder(upstream)
         self._hub.fleet.keeper(upstream.name).needs(capability)
         if run is not None:
             check_capability(run.errand.client, method, params)
@@ -103,7 +123,7 @@ class Wishes:
     def _run_of(self, upstream: Upstream) -> Run | None:
         """The one request of a stateless client that the server can be asking about."""
         runs = [each for each in self._hub.relay.runs.values() if each.errand.upstream is upstream]
-        held = self._hub.held_by(upstream)
+        held = self.held_by(upstream)
         return runs[0] if len(runs) == 1 and held == runs[0].errand.client.id else None
 
 

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from checkrein.doors.gateway.http_line import LARGEST_HEAD, Line, line_maker
+from checkrein.doors.gateway.http_line import LARGEST_HEAD, Joined, Line, line_maker
 
 
 class Inner(asyncio.Protocol):
@@ -47,6 +47,9 @@ class Wire(asyncio.Transport):
 
     def abort(self):
         self.ended = "aborted"
+
+    def is_closing(self):
+        return False
 
 
 class Request:
@@ -157,3 +160,20 @@ def test_lines_are_made_over_the_real_protocol():
         assert not state.connections
 
     asyncio.run(make())
+
+
+def test_what_is_written_in_one_moment_leaves_together_and_before_the_end():
+    async def go():
+        wire, packets = Wire(), []
+        wire.write = packets.append
+        joined = Joined(wire)
+        joined.write(b"head ")
+        joined.write(b"body")
+        assert packets == []
+        await asyncio.sleep(0)
+        assert packets == [b"head body"]
+        joined.write(b"last")
+        joined.close()
+        assert packets == [b"head body", b"last"]
+
+    asyncio.run(go())

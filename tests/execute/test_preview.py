@@ -1,5 +1,6 @@
 """The shared vectors, and what no script may do to its preview: raise, run on, or fill it without end."""
 
+import gc
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein.execute.preview import LANGUAGES, MOST_BYTES, extract_tool_calls, preview
+from checkrein.execute.preview_scopes import Scope
 
 CALLS = vectors("static_calls.jsonl")
 # In processor time: the limits of parsing and looking together, and some for the way there and back.
@@ -102,9 +104,9 @@ def test_a_script_full_of_calls_is_seen_whole(language):
 
 TOKENS = {
     "python": (
-        "codemode fs__a call_tool getattr globals eval x f ( ) [ ] { } . , : := = += == 'a' \"b\" f'{x}' + * **"
-        " - -> lambda await async def class if else elif for in while with as try: except: import from global"
-        " nonlocal del match case return yield not and or is @ # \\ 1 🙂 é"
+        "codemode fs__a call_tool getattr globals eval x f ( ) [ ] { } . , : := = += == 'a' \"b\" f'{x}' +"
+        " * ** - -> lambda await async def class if else elif for in while with as try: except: import from"
+        " global nonlocal del match case return yield not and or is @ # \\ 1 🙂 é"
     ).split()
     + ["\n", "\n ", "\n  ", " "],
     "typescript": (
@@ -174,3 +176,11 @@ def test_nothing_is_printed_about_odd_escapes():
         [sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("language", TOKENS)
+def test_nothing_is_left_behind(language):
+    for script in SCRIPTS[language]:
+        preview(script, language)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is Scope]

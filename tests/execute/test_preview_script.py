@@ -82,6 +82,9 @@ SEEN = {
     "(f = codemode.a)({}); f()": "a 1:0 direct, a 1:22 alias",
     # Called by others
     "codemode.a.call(null, {})": "a 1:0 indirect",
+    "codemode.a.bind(codemode)({})": "a 1:0 indirect",
+    "Reflect.apply(codemode.a, codemode, [])": "a 1:14 reference",
+    "Object.freeze(codemode).a()": "? 1:14 dynamic",
     "codemode['a']['call'](null)": "a 1:0 indirect",
     "const { a } = codemode; a.apply(null, [])": "a 1:24 indirect",
     "codemode[x].call(null)": "? 1:0 dynamic",
@@ -129,6 +132,7 @@ SEEN = {
     "for (const codemode of xs) codemode.a()": "",
     "import codemode from 'x'; codemode.a()": "",
     "import { codemode as x } from 'x'; codemode.a()": "a 1:35 direct",
+    "codemode = {}; codemode.a()": "a 1:15 direct",
     "class codemode { static a() {} } codemode.a()": "",
     "const codemode = globalThis.codemode; codemode.a()": "a 1:38 alias",
     "(function codemode() { codemode.a() })()": "",

@@ -1,4 +1,4 @@
-from checkrein.execute.preview_scopes import Value, Work
+from checkrein.execute.preview_scopes import Work
 from checkrein.execute.preview_script import Script
 
 
@@ -30,7 +30,7 @@ def test_blocks_hold_their_own_names_and_var_leaves_them():
 
 def test_a_name_nobody_declared_becomes_global():
     assert declared("function f() { a = 1 }") == [["a", "f"]]
-    assert script("codemode = 1").names.top.names["codemode"].initial == Value("namespace")
+    assert declared("codemode = 1") == []
 
 
 def test_declared_for_the_types_only_is_not_declared():

@@ -32,7 +32,7 @@ _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
 _OPAQUE = (OPAQUE,)
 
 
-class Place(msgspec.Struct, gc=False):
+class Place(msgspec.Struct):
     """Where a node stands and in which order it is met."""
 
     up: ast.AST | None

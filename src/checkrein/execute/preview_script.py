@@ -42,7 +42,7 @@ _INHERITED = frozenset(
 )
 # Look at the tools' names only.
 _HARMLESS = re.compile(
-    r"console\.\w+|Object\.(keys|getOwnPropertyNames|hasOwn|is|isFrozen|freeze)|Reflect\.(has|ownKeys)"
+    r"console\.\w+|Object\.(keys|getOwnPropertyNames|hasOwn|is|isFrozen)|Reflect\.(apply|has|ownKeys)"
     r"|JSON\.stringify|String|Boolean"
 )
 _TIMERS = frozenset({"setTimeout", "setInterval", "setImmediate"})
@@ -97,13 +97,13 @@ class Script:
             # `await f<T>(x)` arrives as a call of `await f`.
             callee = callee.children[-1]
         at = node.start if node.type == "new_expression" else callee.start
-        if not self.called(at, callee, node):
-            self.borrowed(at, callee)
+        borrowed = not self.called(at, callee, node) and self.borrowed(at, callee)
         words = self.text[callee.start : callee.end].decode(errors="replace")
         given = self.given(node)
         if words in _TIMERS and given and the_text(self.value(given[0])) is not None:
             self.report(at, Value("eval"), "eval")
-        if _HARMLESS.fullmatch(words):
+        # As the `this` of a borrowed tool the tools stay where they are.
+        if borrowed or _HARMLESS.fullmatch(words):
             for each in given:
                 if any(value.what == "namespace" for value in self.value(each)):
                     self.settle(each)
@@ -120,18 +120,19 @@ class Script:
             self.settle(callee)
         return bool(values)
 
-    def borrowed(self, at: int, callee: Node) -> None:
+    def borrowed(self, at: int, callee: Node) -> bool:
         """`tool.call(...)`, `tool.apply(...)`, `tool.bind(...)`."""
         inner = unwrapped(callee, self.work)
         owner = inner.get("object")
         if owner is None or self.property_of(inner) not in _BORROWED:
-            return
+            return False
         values = [value for value in self.value(owner) if value.what in _OFFERED]
         for value in values:
             self.report(at, value, "indirect")
         if values:
             inner.seen = True
             self.settle(owner)
+        return bool(values)
 
     def given(self, call: Node) -> list[Node]:
         arguments = call.get("arguments")

@@ -165,8 +165,10 @@ class Names:
     def _binding_of(self, name: Node) -> Binding:
         word = self.script.name_of(name)
         found = name.scope.find(word, self.work)
-        # Writing to a name nobody declared makes it a global one.
-        return self.top.declare(word, self.host.get(word, OPAQUE)) if found is None else found
+        if found is None:
+            # Writing to a name nobody declared makes it a global one; the host's own cannot be written over.
+            return Binding(self.top.region) if word in self.host else self.top.declare(word)
+        return found
 
     def _write(
         self, target: Node, source: Node | None, order: int, region: Region, *, afar: bool = False

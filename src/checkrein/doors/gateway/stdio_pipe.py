@@ -65,6 +65,7 @@ class StdioPipe:
         self._input: asyncio.WriteTransport | None = None
         self._ends: set[_End] = set()
         self._unsent: list[bytes] = []
+        self._unsent_size = 0
         self._line: list[bytes] = []
         self._line_size = 0
         self._stray = 0
@@ -134,16 +135,18 @@ class StdioPipe:
         line = self._input
         if line is None or self.ended:
             raise Gone(self.ended or "not open")
-        if line.get_write_buffer_size() > MOST_UNSENT:
+        if line.get_write_buffer_size() + self._unsent_size > MOST_UNSENT:
             self._end("it does not read what it is sent")
             raise Gone(self.ended)
-        self._unsent += (encode(message), b"\n")
+        data = encode(message)
+        self._unsent += (data, b"\n")
+        self._unsent_size += len(data) + 1
         if len(self._unsent) == 2:
             # What many calls send in the same moment leaves together.
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        unsent, self._unsent = self._unsent, []
+        unsent, self._unsent, self._unsent_size = self._unsent, [], 0
         if self._input is not None and not self.ended and unsent:
             self._input.write(b"".join(unsent))
 

@@ -61,7 +61,8 @@ def test_servers_are_reviewed_accepted_browsed_and_refused(gateway):
 
 def test_a_server_is_stopped_started_and_started_again(gateway):
     process = gateway.servers()[0]["pid"]
-    assert gateway.stop("srv")["state"] == "stopped"
+    stopped = gateway.stop("srv")
+    assert (stopped["state"], stopped["offered"], stopped["hidden"]) == ("stopped", 0, 0)
     assert not is_running(process) and gateway.review("srv") == []
     assert gateway.start("srv")["state"] == "ready"
     before = gateway.servers()[0]["pid"]

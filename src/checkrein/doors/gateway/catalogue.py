@@ -287,9 +287,10 @@ class Catalogue:
         return ""
 
     def _all_of(self, server: str) -> Iterator[Definition]:
-        shelf = self._shelves[server]
-        yield from sorted(shelf.usable.values(), key=lambda each: (each.kind, each.name))
-        yield from shelf.unusable
+        # Nothing is known of one that is stopped, or was not there yet.
+        if (shelf := self._shelves.get(server)) is not None:
+            yield from sorted(shelf.usable.values(), key=lambda each: (each.kind, each.name))
+            yield from shelf.unusable
 
     def _reviewed(
         self, each: Definition, holders: _Holders, others: dict[str, str], until: float

@@ -70,6 +70,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[Effect, ...] = ()
     # The hash of the tool's definition, where a person accepted one.
     definition: str = ""
+    # The profile a script's calls are judged by, where it is not the door's own.
+    profile: str = ""
 
     @property
     def name(self) -> str:
@@ -94,7 +96,9 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
             self.tool,
             self.arguments,
         ]
-        return digest([*bound, self.definition] if self.definition else bound)
+        if self.definition or self.profile:
+            bound.append(self.definition)
+        return digest([*bound, self.profile] if self.profile else bound)
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True):

@@ -164,7 +164,7 @@ class Pipeline:
         approved: bool = False,
     ) -> Judged:
         """The verdict of this moment, recorded nowhere. What a person said yes to before needs no new one."""
-        force = self.policies.of(call.project, call.door, phase)
+        force = self.policies.of(call.project, call.door, phase, call.profile)
         if not call.history:
             call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
         risk = self.memory.risk(call, force.tables, force.own_folders(call.project))
@@ -209,7 +209,7 @@ class Pipeline:
         entry = new_id(self.clock())
         verdict = refuse(stage, reason, remedy, risk)
         try:
-            force = self.policies.of(call.project, call.door)
+            force = self.policies.of(call.project, call.door, profile=call.profile)
             self._settle(entry, call, Judged(verdict, force, _NO_BOOK), False)
         except Exception as error:  # noqa: BLE001 - it is refused all the same
             return Decided(entry, _unrecorded(risk, error))

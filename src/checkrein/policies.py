@@ -69,18 +69,21 @@ class Policies:
     def __init__(self, reader: Reader, overrides: Sequence[str] = ()) -> None:
         self._reader, self._overrides = reader, overrides
         self._user_file = str(user_file())
-        self._cache: dict[tuple[str, str, str | None], tuple[Stamp, InForce]] = {}
+        self._cache: dict[tuple[str, str, str | None, str], tuple[Stamp, InForce]] = {}
         self._numbers: tuple[int | None, dict[str, int]] = (None, {})
 
-    def of(self, project: str, door: str = "hooks", phase: str | None = "building") -> InForce:
+    def of(
+        self, project: str, door: str = "hooks", phase: str | None = "building", profile: str = ""
+    ) -> InForce:
+        """What holds for a door; under a profile of the caller's own where one is named."""
         # INVARIANT: a change takes effect on the next call, also one made by another process.
         stamp = self._stamp(project)
-        key = (project, door, phase)
+        key = (project, door, phase, profile)
         cached = self._cache.get(key)
         if cached is None or cached[0] != stamp:
             if len(self._cache) >= KEPT:
                 self._cache.clear()
-            cached = stamp, self._compile(project, door, phase)
+            cached = stamp, self._compile(project, door, phase, profile)
             self._cache[key] = cached
         return cached[1]
 
@@ -100,7 +103,7 @@ class Policies:
             self._numbers = writes, numbers
         return numbers
 
-    def _compile(self, project: str, door: str, phase: str | None) -> InForce:
+    def _compile(self, project: str, door: str, phase: str | None, profile: str) -> InForce:
         loaded = self.loaded(project)
         redactor, fault = _redactor(loaded.settings.masking)
         tables, unusable = _tables(loaded)
@@ -111,6 +114,7 @@ class Policies:
             door=door,
             phase=phase,
             fault=loaded.fault or fault or unusable,
+            named=profile,
         )
         counted = frozenset(each.id for each in policy.rules.rules if each.uses is not None)
         return InForce(policy, redactor, tables, loaded.notices + tables.ignored, counted)

@@ -48,8 +48,12 @@ def compile_policy(
     door: str = "hooks",
     phase: str | None = "building",
     fault: str = "",
+    named: str = "",
 ) -> Policy:
-    """The policy of a door: file rules before stored ones on equal priority, then creation order."""
+    """The policy of a door: file rules before stored ones on equal priority, then creation order.
+
+    `named`: a profile in the place of the door's own.
+    """
     if not fault and door not in settings.doors:
         fault = f"`{door}` is not a door; there are {', '.join(settings.doors)}."
     if not fault:
@@ -57,7 +61,11 @@ def compile_policy(
             rules = RuleSet([*file_rules(settings.rules, "file"), *stored])
             own = RuleSet(file_rules(project_rules, "project", "project"))
             chosen = settings.doors[door]
-            used: Profile | None = profile(chosen.profile, settings.profiles) if chosen.profile else None
+            name = named or chosen.profile
+            # INVARIANT: a profile that is gone lets nothing pass.
+            if name and name not in settings.profiles:
+                raise ConfigError(f"profiles.{name}", None, "is not there any more.", "Write it again.")
+            used: Profile | None = profile(name, settings.profiles) if name else None
             return Policy(settings, rules, own, used, phase, chosen.unmatched)
         except (ConfigError, KeyError) as error:
             fault = str(error)

@@ -185,6 +185,41 @@ class Gateway(msgspec.Struct, frozen=True):
     calls_per_minute: Annotated[int, Key("Requests one HTTP client may send in a minute.", at_least=1)] = 6000
 
 
+class Evaluation(msgspec.Struct, frozen=True):
+    enabled: Annotated[
+        bool, Key("Offer `eval` and one tool for each profile; on as soon as this section says anything.")
+    ] = False
+    seconds: Annotated[
+        float, Key("How long a script may compute; waiting costs nothing.", at_least=0.1, at_most=600)
+    ] = 30.0
+    memory_mb: Annotated[int, Key("Memory of one script, in MB.", at_least=8, at_most=4096)] = 64
+    calls: Annotated[int, Key("Calls one script may make.", at_least=1, at_most=10_000)] = 100
+    output_kb: Annotated[
+        int, Key("How much of what a script prints is kept, in KB.", at_least=1, at_most=1024)
+    ] = 64
+    result_kb: Annotated[int, Key("How large a script's result may be, in KB.", at_least=1, at_most=1024)] = (
+        256
+    )
+    wait_seconds: Annotated[
+        float,
+        Key("How long a client waits for a script before it is told to come back.", at_least=0, at_most=3600),
+    ] = 55.0
+    most_asks: Annotated[int, Key("Questions one script may cause; more are refused.", at_least=0)] = 20
+    asks_per_minute: Annotated[
+        int, Key("Questions all scripts of one client may cause in a minute; more are refused.", at_least=0)
+    ] = 30
+    fatal_denials: Annotated[
+        int, Key("Refusals after which a script is ended; 0: it may catch every one.", at_least=0)
+    ] = 0
+    keep_days: Annotated[
+        float, Key("Days a script may wait for answers, and its result is kept.", at_least=0.01, at_most=365)
+    ] = 7.0
+    summaries: Annotated[
+        Literal["off", "sampling"],
+        Key("Long arguments: have the client's model sum them up beside the question, never instead."),
+    ] = "off"
+
+
 class Notify(msgspec.Struct, frozen=True):
     urls: Annotated[
         tuple[str, ...],
@@ -298,6 +333,7 @@ class Settings(msgspec.Struct, frozen=True):
     server: Server = Server()
     console: Console = Console()
     gateway: Gateway = Gateway()
+    evaluation: Evaluation = Evaluation()
     notify: Notify = Notify()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
@@ -319,10 +355,12 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "server": Server,
     "console": Console,
     "gateway": Gateway,
+    "evaluation": Evaluation,
     "notify": Notify,
 }
-# No project has a say in these, accepted or not: they say where a person is and how to get there.
-USER_ONLY = ("notify", "gateway")
+# No project has a say in these, accepted or not: they say where a person is, how to get there, and whether
+# there are scripts at all.
+USER_ONLY = ("notify", "gateway", "evaluation")
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 
 

@@ -96,15 +96,17 @@ def _leaf(path: str, value: Any, kind: Any, key: Key) -> Any:
         if value not in get_args(kind):
             raise ConfigError(path, value, "is not one of the choices.", f"Use {_either(get_args(kind))}.")
         return value
+    if kind is bool and type(value) is bool:
+        return value
     if kind is str and isinstance(value, str):
         return value
     if kind is int and type(value) is int:
         return _bounded(path, value, key)
     if kind is float and type(value) in (int, float) and value == value:
         return float(_bounded(path, value, key))
-    if kind not in (int, float, str):
+    if kind not in (bool, int, float, str):
         return _texts(path, value, key)
-    wanted = {int: "a whole number", float: "a number", str: "text"}[kind]
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]
     raise ConfigError(path, value, f"must be {wanted}.", "Correct the value, without quotes for a number.")
 
 
@@ -187,23 +189,23 @@ def _profile(name: str, value: Any) -> Any:
 
 
 def _with_profiles(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The `evaluation` spelling, rewritten to `[profiles]` and `[doors.eval]`."""
+    """Profiles under `evaluation`, rewritten to `[profiles]` and `[doors.eval]`; to name any is to want them."""
     if "evaluation" not in table:
         return dict(table)
     rest = {key: value for key, value in table.items() if key != "evaluation"}
     evaluation = _mapping("evaluation", table["evaluation"])
-    for name in evaluation:
-        if name not in ("profiles", "defaultProfile"):
-            raise _unknown(
-                f"evaluation.{name}", evaluation[name], ["evaluation.profiles", "evaluation.defaultProfile"]
-            )
+    default = [name for name in ("defaultProfile", "default_profile") if name in evaluation]
+    if len(default) > 1:
+        raise ConfigError("evaluation.default_profile", None, "is given twice.", "Keep one of them.")
+    own = {key: value for key, value in evaluation.items() if key not in ("profiles", *default)}
+    rest["evaluation"] = {"enabled": True, **own} if evaluation else own
     if "profiles" in evaluation:
         given = _mapping("evaluation.profiles", evaluation["profiles"])
         renamed = {name: _renamed(f"evaluation.profiles.{name}", body) for name, body in given.items()}
         rest["profiles"] = renamed | dict(_mapping("profiles", rest.get("profiles", {})))
-    if "defaultProfile" in evaluation:
+    if default:
         doors = dict(_mapping("doors", rest.get("doors", {})))
-        doors["eval"] = {"profile": evaluation["defaultProfile"]} | dict(
+        doors["eval"] = {"profile": evaluation[default[0]]} | dict(
             _mapping("doors.eval", doors.get("eval", {}))
         )
         rest["doors"] = doors

@@ -136,7 +136,7 @@ def profiles_in(document: Any, source: str) -> str:
     if not isinstance(document, dict) or "evaluation" not in document:
         return ""
     settings = apply(Settings(), {"evaluation": document["evaluation"]}, source)
-    lines: list[str] = []
+    lines: list[str] = ["[evaluation]", "enabled = true", ""] if settings.evaluation.enabled else []
     for name, profile in settings.profiles.items():
         lines.append(f"[profiles.{name}]")
         plain = type(profile)()

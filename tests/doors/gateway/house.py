@@ -134,6 +134,16 @@ def call(number, params, stateless):
         done(text("evolved"))
     else:
         done(text("said " + json.dumps(arguments)))
+def read(number, params, stateless):
+    done = lambda words: put({"id": number, "result": {"contents": [{"uri": params["uri"], "text": words}]}})
+    if not stateless:
+        done(json.dumps(ask("elicitation/create", FORM)))
+    elif params.get("inputResponses"):
+        done(json.dumps([params["inputResponses"], params["requestState"]]))
+    else:
+        asked = {"q": {"method": "elicitation/create", "params": FORM}}
+        put({"id": number, "result": {"resultType": "input_required", "inputRequests": asked,
+             "requestState": "mine"}})
 for line in sys.stdin:
     message = json.loads(line)
     method, number, params = message.get("method"), message.get("id"), message.get("params", {})
@@ -172,6 +182,8 @@ for line in sys.stdin:
             answer({"resources": page, **more})
     elif method == "resources/templates/list":
         answer({"resourceTemplates": TEMPLATES})
+    elif method == "resources/read" and params["uri"] == "note://ask":
+        threading.Thread(target=read, args=(number, params, stateless), daemon=True).start()
     elif method == "resources/read":
         note({"read": params["uri"]})
         answer({"contents": [{"uri": params["uri"], "text": NAME + " has it"}]})

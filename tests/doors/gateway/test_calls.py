@@ -890,6 +890,40 @@ def test_a_tool_that_changed_is_not_called_not_even_before_its_new_list_is_read(
     run(house, work)
 
 
+def test_a_call_taken_back_before_it_was_sent_is_cancelled_on_the_record(house, add):
+    async def work(guest):
+        held = asyncio.Event()
+
+        async def waits(*_args):
+            held.set()
+            await asyncio.sleep(60)
+
+        house.hub.inventory.differs = waits
+        task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__echo"}))
+        await held.wait()
+        guest.cancel(guest.last)
+        assert await task is None and house.ran("echo") == []
+        entry = await house.last()
+        assert (entry.result, entry.evidence) == ("cancelled", "client")
+
+    add("allow", "*")
+    run(house, work)
+
+
+def test_a_fault_of_ours_while_a_call_is_under_way_leaves_its_fate_unknown(house, add):
+    async def work(guest):
+        async def breaks(*_args, **_more):
+            raise RuntimeError("boom")
+
+        house.hub.fleet.ready()[0].request = breaks
+        await guest.error("tools/call", {"name": "srv__echo"})
+        entry = await house.last()
+        assert (entry.result, entry.evidence) == ("unknown", "our error")
+
+    add("allow", "*")
+    run(house, work)
+
+
 def test_a_server_that_is_gone_is_said_to_be_gone(house, add):
     async def work(guest):
         await house.hub.fleet.keeper("srv").stop()

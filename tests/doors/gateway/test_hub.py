@@ -1,6 +1,7 @@
 """Every message of a client, in both eras: who may say what, and that nothing breaks or slips through."""
 
 import asyncio
+import json
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -208,6 +209,31 @@ def test_what_policy_always_refuses_is_not_listed_and_refused_when_called_all_th
 
     add("deny", "echo")
     run(house, work)
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+def test_what_a_server_asks_while_a_resource_is_read_comes_back_with_a_state_of_ours(house, era):
+    async def work():
+        guest = house.passing()
+        first = await guest.ask("resources/read", {"uri": "note://ask"})
+        assert first["resultType"] == "input_required" and first["requestState"] != "mine"
+        ((key, wanted),) = first["inputRequests"].items()
+        assert wanted["params"]["message"].startswith("The server `srv` asks (not Checkrein)")
+        back = {"uri": "note://ask", "requestState": first["requestState"], "inputResponses": {key: {"x": 1}}}
+        other = house.passing(owner="test:2")
+        for who, changed in (
+            (other, {}),
+            (guest, {"uri": "note://one"}),
+            (guest, {"requestState": "made up"}),
+        ):
+            assert (await who.error("resources/read", {**back, **changed}))["code"] == -32602
+        assert [each["request"] for each in house.events("request_refused")] == ["resources/read"] * 3
+        second = await guest.ask("resources/read", back)
+        said = json.loads(second["contents"][0]["text"])
+        assert said == ({"x": 1} if era == "handshake" else [{key: {"x": 1}}, "mine"])
+        assert (await guest.error("resources/read", back))["code"] == -32602, "once"
+
+    run(house, work, servers=(("srv", {"ERAS": era}),))
 
 
 # -- floods, cancellations, leaving ------------------------------------------------------------------------

@@ -158,9 +158,10 @@ class JavaScriptSession:
         if state.size > self._limits.memory * 2 + (16 << 20):
             raise damaged("This suspended script needs more memory than it may have.")
         worker = await self._seat()
+        said = {"do": "load", "meta": state.meta, "size": state.size}
         try:
             async with asyncio.timeout(_DUMP_SECONDS):
-                head, _ = await worker.ask({"do": "load", "meta": state.meta, **self._bounds()}, state.image)
+                head, _ = await worker.ask({**said, **self._bounds()}, state.image)
         except (LostError, TimeoutError):
             raise damaged("This suspended script is damaged.") from None
         if head.get("at") != "loaded":
@@ -271,6 +272,8 @@ class JavaScriptSession:
         if head["at"] == "ended":
             return self._ended(head["result"])
         if head["at"] == "failed" and head["kind"] in get_args(FailureKind):
+            if head["kind"] == "time":
+                raise TimeoutError
             line = head["line"] if isinstance(head["line"], int) else 0
             return self._failed(
                 cast("FailureKind", head["kind"]), str(head["message"])[:_LONGEST_ERROR], line
@@ -311,15 +314,14 @@ class JavaScriptSession:
         return "".join(self._output)
 
 
-def _settled(number: int, name: str, answer: Answer) -> tuple[int, str, str, str | None]:
+def _settled(number: int, name: str, answer: Answer) -> dict[str, Any]:
     if answer.denied:
-        return number, "denied", answer.denied, None
-    text = canonical(answer.value).decode()
-    if len(text) > LARGEST_VALUE or _is_deep(answer.value, DEEPEST_VALUE):
-        return number, "error", f"{name}: its result is larger or deeper than a script may be given.", None
-    if answer.error:
-        return number, "error", answer.error[:_LONGEST_ERROR], None if answer.value is None else text
-    return number, "value", text, None
+        return {"id": number, "kind": "denied", "text": answer.denied, "value": None}
+    if len(canonical(answer.value)) > LARGEST_VALUE or _is_deep(answer.value, DEEPEST_VALUE):
+        text = f"{name}: its result is larger or deeper than a script may be given."
+        return {"id": number, "kind": "error", "text": text, "value": None}
+    kind = "error" if answer.error else "value"
+    return {"id": number, "kind": kind, "text": answer.error[:_LONGEST_ERROR], "value": answer.value}
 
 
 def _is_deep(value: Any, left: int) -> bool:

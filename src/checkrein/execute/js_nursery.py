@@ -20,7 +20,7 @@ from typing import Any
 from checkrein.errors import CheckreinError
 from checkrein.execute.js_frames import BrokenFrameError, Frame, Reader, pack
 
-_READY_SECONDS = 10.0
+_READY_SECONDS = 30.0
 # The very first start on a machine compiles the engine.
 _FIRST_READY_SECONDS = 120.0
 _SPARES = 2
@@ -158,20 +158,15 @@ class Nursery:
     async def _fork(self) -> Worker:
         for _ in range(2):
             self._start_process()
-            ours, theirs = socket.socketpair()
-            ours.setblocking(False)
-            with theirs:
-                told = self._order(b"w", 0, (theirs.fileno(),))
-            if not told:
-                ours.close()
+            if (worker := await self._connected()) is None:
                 continue
-            loop = asyncio.get_running_loop()
-            _, worker = await loop.create_unix_connection(lambda: Worker(self), sock=ours)
             try:
                 async with asyncio.timeout(_READY_SECONDS if self._warm else _FIRST_READY_SECONDS):
                     head, _ = await worker.ask(None)
-            except (LostError, TimeoutError):
-                worker.end()
+            except LostError:
+                continue
+            except TimeoutError:
+                # One that does not even fork is of no use to anybody.
                 self._end_process()
                 continue
             except BaseException:
@@ -183,6 +178,17 @@ class Nursery:
             "JavaScript cannot be run here: its sandbox does not start.",
             remedy="Install it with `pip install 'checkrein[eval]'`.",
         )
+
+    async def _connected(self) -> Worker | None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with theirs:
+            if not self._order(b"w", 0, (theirs.fileno(),)):
+                ours.close()
+                return None
+        loop = asyncio.get_running_loop()
+        _, worker = await loop.create_unix_connection(lambda: Worker(self), sock=ours)
+        return worker
 
     def _start_process(self) -> None:
         if self._process is not None and self._process.poll() is None:

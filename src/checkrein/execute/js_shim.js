@@ -27,14 +27,34 @@
   hidden(ToolCallDeniedError.prototype, "name", "ToolCallDeniedError");
   hidden(globalThis, "ToolCallDeniedError", ToolCallDeniedError);
 
+  // ---- chance: every sandbox is a copy of one, and must not draw the same numbers
+
+  const seed = (numbers) => {
+    let [a, b, c, d] = numbers;
+    const next = () => {
+      const sum = (a + b | 0) + d | 0;
+      d = d + 1 | 0;
+      a = b ^ (b >>> 9);
+      b = c + (c << 3) | 0;
+      c = ((c << 21) | (c >>> 11)) + sum | 0;
+      return sum >>> 0;
+    };
+    for (let i = 0; i < 12; i++) next();
+    hidden(Math, "random", function random() { return ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992; });
+  };
+
   // ---- calls
 
   const waiting = create(null);
   let missed = "";
 
+  // Long texts are refused before anything is made of them; the host counts again, exactly.
+  const mostText = 1 << 20;
+  let written = 0;
   const strict = (_key, value) => {
-    if (typeof value === "number" && !isFinite(value)) {
-      throw new TypeErrorClass(`${value} is no JSON`);
+    if (typeof value === "number" && !isFinite(value)) throw new TypeErrorClass(`${value} is no JSON`);
+    if (typeof value === "string" && (written += value.length) > mostText) {
+      throw new TypeErrorClass(`what it is called with is larger than ${mostText} bytes as JSON`);
     }
     return value;
   };
@@ -47,6 +67,7 @@
       throw new TypeErrorClass(`${name} takes one object of arguments`);
     }
     // INVARIANT: the arguments are read once, here; what is judged and executed is this text.
+    written = 0;
     const text = stringify(first, strict);
     if (typeof text !== "string") throw new TypeErrorClass(`${name}: its arguments are no JSON`);
     return text;
@@ -55,11 +76,12 @@
   const toolOf = (name) => {
     const tool = function (...given) {
       const { stack } = new ErrorClass();
-      const where = typeof stack === "string" ? cut(stack, 2000) : "";
+      const where = typeof stack === "string" ? apply(wellFormed, cut(stack, 2000), []) : "";
       return new PromiseClass((resolve, reject) => {
-        const said = parse(host("call", name, textOf(name, given), where));
-        if (said.refused) throw new TypeErrorClass(said.refused);
-        waiting[said.id] = { name, where, resolve, reject };
+        // Everything crosses as one text: each crossing costs more than what it carries.
+        const said = host(`call\0${name}\0${where}\0${textOf(name, given)}`);
+        if (typeof said === "string") throw new TypeErrorClass(said);
+        waiting[said] = { name, where, resolve, reject };
       });
     };
     defineProperty(tool, "name", { value: name });
@@ -79,14 +101,17 @@
     return text;
   };
   const yaml = freeze({
-    parse: (given) => parse(helped(host("yaml.parse", yamlText(given)))),
-    stringify: (value) => helped(host("yaml.stringify", stringify(value) ?? "null")),
+    parse: (given) => parse(helped(host(`yaml.parse\0${apply(wellFormed, yamlText(given), [])}`))),
+    stringify: (value) => helped(host(`yaml.stringify\0${stringify(value) ?? "null"}`)),
   });
   hidden(globalThis, "yaml", yaml);
 
-  const offer = (names) => {
+  const offer = ({ names, numbers }) => {
+    seed(numbers);
     const tools = {};
-    for (let i = 0; i < names.length; i++) tools[names[i]] = toolOf(names[i]);
+    for (let i = 0; i < names.length; i++) {
+      defineProperty(tools, names[i], { value: toolOf(names[i]), enumerable: true });
+    }
     const builtIn = {
       utils__yaml__parse: async (given) => yaml.parse(given),
       utils__yaml__stringify: async (given) => yaml.stringify(given && has(given, "value") ? given.value : given),
@@ -107,17 +132,19 @@
 
   const errorFor = (call, kind, text, result) => {
     const error = kind === "denied" ? new ToolCallDeniedError(call.name, text) : new ErrorClass(text);
-    if (kind === "error" && result !== null) hidden(error, "result", parse(result));
+    if (kind === "error" && result !== null) hidden(error, "result", result);
     hidden(error, "stack", call.where);
     return error;
   };
 
-  const settle = (id, kind, text, result) => {
-    const call = waiting[id];
-    if (!call) return;
-    delete waiting[id];
-    if (kind === "value") call.resolve(parse(text));
-    else call.reject(errorFor(call, kind, text, result));
+  const settle = (answers) => {
+    for (let i = 0; i < answers.length; i++) {
+      const { id, kind, text, value } = answers[i];
+      const call = waiting[id];
+      delete waiting[id];
+      if (kind === "value") call.resolve(value);
+      else call.reject(errorFor(call, kind, text, value));
+    }
   };
 
   // ---- timers: the clock stands still while calls wait, and moves to what is due next
@@ -163,7 +190,7 @@
       if (typeof value === "string") return value;
       if (value instanceof ErrorClass) return `${value.name}: ${value.message}`;
       if (typeof value === "function") return `[function ${value.name}]`;
-      if (typeof value === "object" && value !== null) return stringify(value, plain, 2) ?? StringOf(value);
+      if (typeof value === "object" && value !== null) return stringify(value, plain) ?? StringOf(value);
       return StringOf(value);
     } catch { return "[something that cannot be shown]"; }
   };
@@ -188,7 +215,7 @@
     const texts = [];
     for (let i = 0; i < parts.length; i++) hidden(texts, i, shown(parts[i]));
     const text = apply(join, texts, [" "]) + "\n";
-    host("print", apply(wellFormed, cut(text, longest), []), max(0, text.length - longest));
+    host(`print\0${max(0, text.length - longest)}\0${apply(wellFormed, cut(text, longest), [])}`);
   };
   const quiet = () => {};
   hidden(globalThis, "console", {
@@ -201,8 +228,9 @@
   // ---- the script itself
 
   let state = "running", outcome = undefined;
-  const end = (value) => { if (state === "running") { state = "ended"; outcome = value; } };
-  const fail = (error) => { if (state === "running") { state = "failed"; outcome = error; } };
+  const over = (how, what) => { if (state === "running") { state = how; outcome = what; host(how); } };
+  const end = (value) => over("ended", value);
+  const fail = (error) => over("failed", error);
 
   // A last expression that is a function is the script; its result is the result.
   const begin = async (main, form) => {
@@ -212,7 +240,8 @@
   };
   const run = (main, form) => { apply(then, begin(main, form), [end, fail]); };
 
-  const resultText = () => {
+  const resultText = (most) => {
+    if (typeof outcome === "string" && outcome.length > most) return outcome;
     const made = stringify(outcome, (_key, value) =>
       typeof value === "string" ? apply(wellFormed, value, []) : typeof value === "bigint" ? StringOf(value) : value);
     return made === undefined ? "null" : made;
@@ -224,20 +253,20 @@
     const hint = missed && text === "TypeError: not a function" ? ` (codemode has no tool "${cut(missed, 100)}")` : "";
     return text + hint;
   };
-  const failure = () => stringify({
-    text: apply(wellFormed, cut(errorText(outcome), 8000), []),
-    stack: apply(wellFormed, cut(attempt(() => StringOf(outcome.stack), ""), 4000), []),
-  });
+  const failure = () => {
+    const stack = cut(attempt(() => StringOf(outcome.stack), ""), 4000);
+    return apply(wellFormed, `${cut(errorText(outcome), 8000)}\0${stack}`, []);
+  };
 
-  return (what, ...given) => {
+  return (what, given, form) => {
     switch (what) {
-      case "offer": return offer(parse(given[0]));
-      case "run": return run(given[0], given[1]);
-      case "settle": return settle(given[0], given[1], given[2], given[3]);
+      case "offer": return offer(parse(given));
+      case "run": return run(given, form);
+      case "settle": return settle(parse(given));
       case "fire": return fire();
-      case "state": return stringify({ state, due: nextDue() });
+      case "due": return nextDue();
       case "failure": return failure();
-      case "measure": { outcome = resultText(); return outcome.length; }
+      case "measure": { outcome = resultText(given); return outcome.length; }
       case "result": return outcome;
     }
   };

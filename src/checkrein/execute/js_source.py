@@ -46,7 +46,7 @@ class Script(msgspec.Struct, frozen=True):
         return msgspec.convert(found, cls)
 
     def place(self, stack: str) -> tuple[int, int]:
-        """Line (from 1) and column (from 0) of the innermost frame that is the script's; zeros when unknown."""
+        """Line (from 1) and column (from 0) of the script's innermost frame; zeros when unknown."""
         for found in _FRAME.finditer(stack):
             line, column = int(found[1]), int(found[2])
             if line <= _MOST_LINES:
@@ -97,7 +97,7 @@ def wrapped(source: str) -> str:
 def read(context: Any, source: str, begin: Callable[[Script], None]) -> tuple[Script, Any]:
     """The script, and the engine's handle on it: a promise of statements, or a function with its body.
 
-    `begin` hears what is about to be evaluated. Raises StopError for what is neither JavaScript nor TypeScript.
+    `begin` hears what is about to be evaluated. Raises StopError when neither language reads it.
     """
     try:
         return _evaluated(context, begin, source, source, wrapped(source))
@@ -133,7 +133,7 @@ def _evaluated(
 
 
 def _handle(context: Any, text: str, *, promise: bool) -> Any:
-    """Only what cannot be read is a SyntaxError here: a script that throws has begun, and breaks its promise."""
+    """Only what cannot be read is a SyntaxError here: what throws has begun, and breaks its promise."""
     from quickjs_rs._engine import JSError
 
     try:

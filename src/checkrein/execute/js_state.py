@@ -1,6 +1,6 @@
 """A suspended JavaScript script as bytes: the sandbox's memory, compressed, and all we count beside it.
 
-Called by the JavaScript engine. The caller encrypts and authenticates these bytes; the checksum here only tells
+Called by the JavaScript engine. The caller encrypts and authenticates these bytes; the checksum only tells
 damage from a script before a sandbox is given it.
 """
 

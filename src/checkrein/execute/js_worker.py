@@ -1,6 +1,6 @@
 """The processes JavaScript scripts run in: one that is ready, and forks; and its forks, one script each.
 
-Started by the nursery as a program of its own, with a socket for an argument. The first process runs no script;
+Started by the nursery as a program of its own, with a socket to hear from. The first process runs no script;
 a worker runs one, is given no more than it needs, and is ended from outside.
 """
 
@@ -37,9 +37,10 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     js_modules.prepare(Path(sys.argv[2]))
     _use_everything_once()
+    machine = Machine()
     gc.collect()
     gc.freeze()
-    _fork_on_demand(control)
+    _fork_on_demand(control, machine)
 
 
 def _use_everything_once() -> None:
@@ -48,12 +49,13 @@ def _use_everything_once() -> None:
         from checkrein.execute import yaml_text
 
         yaml_text.parse("a: 1")
-    machine = Machine(say=lambda _text: None)
+    machine = Machine()
     machine.limit(memory=1 << 20, output=0, result=0)
-    machine.start("const a: number = 1", 10.0)
+    machine.start("const a: number = 1")
 
 
-def _fork_on_demand(control: socket.socket) -> None:
+def _fork_on_demand(control: socket.socket, machine: Machine) -> None:
+    """Every worker starts as a copy of this process, its sandbox included, which nobody has used."""
     dead: set[int] = set()
     while True:
         readable, _, _ = select.select([control], [], [], 0.02 if dead else None)
@@ -67,11 +69,27 @@ def _fork_on_demand(control: socket.socket) -> None:
         pid = int.from_bytes(order[1:], "big")
         if order[:1] == b"b":
             dead.add(pid)
-        elif given and os.fork() == 0:
+        elif given and _is_new_worker():
             control.close()
-            _work(socket.socket(fileno=given[0]))
+            _work(socket.socket(fileno=given[0]), machine)
         for each in given:
             os.close(each)
+
+
+def _is_new_worker() -> bool:
+    """Fork; true in the worker, which ends with us however we end."""
+    parent = os.getpid()
+    if os.fork() != 0:
+        return False
+    if sys.platform == "linux":
+        import ctypes
+
+        system = ctypes.CDLL(None)
+        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+    return True
 
 
 def _is_buried(pid: int) -> bool:
@@ -81,11 +99,11 @@ def _is_buried(pid: int) -> bool:
         return True
 
 
-def _work(line: socket.socket) -> None:
+def _work(line: socket.socket, machine: Machine) -> None:
     code = 1
     try:
         _confine()
-        Worker(line).run()
+        Worker(line, machine).run()
         code = 0
     except (OSError, BrokenFrameError, EOFError):
         pass
@@ -95,12 +113,6 @@ def _work(line: socket.socket) -> None:
 
 
 def _confine() -> None:
-    if sys.platform == "linux":
-        import ctypes
-
-        system = ctypes.CDLL(None)
-        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
@@ -126,14 +138,15 @@ def _data_size() -> int:
 class Worker:
     """What the parent says, done to one sandbox."""
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket, machine: Machine) -> None:
         self._line = line
         self._reader = Reader()
         self._frames: list[Frame] = []
         self._output: list[str] = []
         self._output_size = 0
         self._sent_at = 0.0
-        self._machine = Machine(say=self._say)
+        self._machine = machine
+        machine.say = self._say
 
     def run(self) -> None:
         self._send({"at": "ready", "pid": os.getpid()})
@@ -151,22 +164,24 @@ class Worker:
             self._dump()
         elif what == "load":
             self._limit(head)
-            self._machine.load(head["meta"], zlib.decompress(body))
+            image = zlib.decompressobj().decompress(body, head["size"])
+            self._machine.load(head["meta"], image)
             self._send({"at": "loaded"})
         else:
+            self._machine.within(head["seconds"])
             self._step(what, head)
             self._report()
 
     def _step(self, what: str, head: dict[str, Any]) -> None:
-        machine, seconds = self._machine, head["seconds"]
+        machine = self._machine
         if what == "start":
             self._limit(head)
             machine.offer(head["tools"])
-            machine.start(head["source"], seconds)
+            machine.start(head["source"])
         elif what == "answer":
-            machine.settle([tuple(each) for each in head["answers"]], seconds)
+            machine.settle(head["answers"])
         elif what == "wake":
-            machine.fire(seconds)
+            machine.fire()
 
     def _limit(self, head: dict[str, Any]) -> None:
         self._machine.limit(memory=head["memory"], output=head["output"], result=head["result"])
@@ -175,17 +190,16 @@ class Worker:
     def _report(self) -> None:
         """Where the script stands. Unless it failed, no call that it started is left behind in silence."""
         machine = self._machine
-        found = machine.state()
         self._flush()
-        if found["state"] == "failed":
+        if machine.state == "failed":
             raise machine.failure()
         if machine.waiting:
             wanted, machine.wanted = machine.wanted, []
             self._send({"at": "paused", "wanted": wanted})
-        elif found["state"] == "ended":
+        elif machine.state == "ended":
             self._send({"at": "ended", "result": machine.result()})
-        elif found["due"] >= 0:
-            self._send({"at": "sleeping", "milliseconds": found["due"]})
+        elif (due := machine.due()) >= 0:
+            self._send({"at": "sleeping", "milliseconds": due})
         elif machine.is_full:
             raise StopError("memory", "The script used up its memory.")
         else:

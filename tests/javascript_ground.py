@@ -1,0 +1,75 @@
+"""What the tests of JavaScript scripts share: one compiled sandbox, tools that answer, processes counted."""
+
+import asyncio
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from checkrein.execute.javascript import JavaScriptEngine
+from checkrein.execute.sandbox import Answer, Limits, Paused, Tool
+
+TOOLS = tuple(Tool(name) for name in ("fs__read", "fs__delete", "mail__send"))
+SECOND = Limits(seconds=1.0)
+
+
+@functools.cache
+def compiled():
+    """Compiling takes seconds: once for all tests."""
+    folder = Path(tempfile.mkdtemp(prefix="checkrein-js-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def with_engine(use, **options):
+    async def main():
+        engine = JavaScriptEngine(compiled(), **options)
+        try:
+            return await use(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(main())
+
+
+def echo(wanted):
+    return Answer(value=wanted.arguments)
+
+
+async def follow(session, step, answer=echo):
+    """On to the end, every call answered."""
+    while isinstance(step, Paused):
+        step = await session.resume({wanted.id: answer(wanted) for wanted in step.wanted})
+    return step
+
+
+async def run_in(engine, source, answer=echo, limits=SECOND, tools=TOOLS):
+    session = await engine.open(tools, limits)
+    try:
+        return await follow(session, await session.start(source), answer)
+    finally:
+        await session.close()
+
+
+def run(source, answer=echo, limits=SECOND, tools=TOOLS):
+    return with_engine(lambda engine: run_in(engine, source, answer, limits, tools))
+
+
+def running(below=None):
+    """The living processes below this one, with their resident bytes."""
+    table = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_bytes().rpartition(b") ")[2].split()
+            except OSError:
+                continue
+            if fields[0] not in (b"Z", b"X"):
+                table[int(folder.name)] = int(fields[1]), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+    found, sought = {}, {below or os.getpid()}
+    while sought:
+        sought = {pid for pid, (parent, _) in table.items() if parent in sought and pid not in found}
+        found |= {pid: table[pid][1] for pid in sought}
+    return found

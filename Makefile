@@ -68,6 +68,7 @@ soak: $(READY)
 picture: $(READY)
 	@$(BIN)/python docs/capture.py
 	@$(BIN)/python docs/capture_hooks.py
+	@$(BIN)/python docs/capture_gateway.py
 	@$(BIN)/python docs/capture_console.py
 
 e2e: $(READY)

@@ -11,7 +11,12 @@ CheckreinError
 │   ├── StoreBusyError      another process holds it
 │   ├── StoreFullError      the disk is full
 │   └── StoreSchemaError    it was written by a newer version, or is not ours
-└── LedgerError         the record does not verify
+├── LedgerError         the record does not verify
+├── PipeError           an MCP server cannot be started or connected to
+├── Unreachable         an MCP server cannot be used now
+├── NurseryError        scripts in JavaScript cannot run here
+├── NoInterpreterError  scripts in Python cannot run here
+└── DamagedError        a suspended script cannot be taken up again
 
 Each says what happened, where, and what to do next; `code` is stable for scripts, `exit_code` for shells.
 """

@@ -185,7 +185,7 @@ class Pipeline:
             )
 
         usual = not released and not approved
-        found = self.repeats.get(risk, force, book, now) if usual else None
+        found = self.repeats.get(call, risk, force, book, now) if usual else None
         if found is None:
             found = verdict(released, approved)
             if usual:

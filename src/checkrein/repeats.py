@@ -18,6 +18,8 @@ SECONDS = 60.0
 
 
 class _Given(msgspec.Struct, frozen=True):
+    server: str | None
+    tool: str
     risk: Risk
     force: InForce
     book: Book
@@ -31,12 +33,14 @@ class Repeats:
     def __init__(self) -> None:
         self._given: dict[int, _Given] = {}
 
-    def get(self, risk: Risk, force: InForce, book: Book, now: float) -> Verdict | None:
+    def get(self, call: ToolCall, risk: Risk, force: InForce, book: Book, now: float) -> Verdict | None:
         found = self._given.get(id(risk))
         # INVARIANT: a verdict is repeated only while everything it was made from is the very same.
         if (
             found is not None
             and found.risk is risk
+            and found.server == call.server
+            and found.tool == call.tool
             and found.force is force
             and found.book is book
             and 0 <= now - found.at < SECONDS
@@ -53,4 +57,4 @@ class Repeats:
             return
         if len(self._given) >= KEPT:
             self._given.clear()
-        self._given[id(risk)] = _Given(risk, force, book, now, verdict)
+        self._given[id(risk)] = _Given(call.server, call.tool, risk, force, book, now, verdict)

@@ -1,0 +1,133 @@
+"""Tools are found by what they do, whatever is asked."""
+
+import json
+import os
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkrein.execute.search import MOST_FOUND, Search, Searchable
+
+FOLDER = Path(os.environ.get("CHECKREIN_DATA", "/nonexistent"))
+corpora = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="set CHECKREIN_DATA to the folder with the shared corpora"
+)
+TOOLS = (
+    Searchable("fs__move_file", "Move or rename files and directories.", ("source", "destination")),
+    Searchable("fs__edit_file", "Make line-based edits to a text file.", ("path", "oldText", "newText")),
+    Searchable("hub__createPullRequest", "Open a change for review on GitHub", ("owner", "repo")),
+    Searchable("k8s__scale", "Scale a deployment", ("replicas",)),
+)
+
+
+@pytest.fixture(scope="module")
+def search():
+    found = Search(TOOLS)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("renaming a file", "fs__move_file"),
+        ("creating pull requests", "hub__createPullRequest"),
+        ("createPullRequest", "hub__createPullRequest"),
+        ("hub__createPullRequest", "hub__createPullRequest"),
+        ("github", "hub__createPullRequest"),
+        ("replace old text", "fs__edit_file"),
+        ("oldText", "fs__edit_file"),
+        ("replicas", "k8s__scale"),
+        ("directo", "fs__move_file"),
+        ("EDIT-FILE!", "fs__edit_file"),
+    ],
+)
+def test_words_find_tools_however_they_are_bent_or_joined(search, query, first):
+    assert search.find(query, 5)[0] == first
+
+
+def test_all_words_come_before_some(search):
+    assert search.find("edit file", 5) == ["fs__edit_file", "fs__move_file"]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", "!!", "zzz", "\0", "\ud800", "🙂", '"', "*", "()", "qq NEAR zz"]
+)
+def test_what_matches_nothing_finds_nothing(search, query):
+    assert search.find(query, 5) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['file" OR "scale', "file*", "NEAR(file scale)", "name:file", "-file", "file) --", "'; DROP TABLE"],
+)
+def test_the_index_is_given_words_and_never_orders(search, query):
+    assert "fs__move_file" in search.find(query, 5) or "DROP" in query
+    assert search.find("column:description parameters: file", 1)
+
+
+@given(st.text(max_size=60), st.integers(-5, 500))
+def test_any_text_is_a_query(search, query, limit):
+    assert len(search.find(query, limit)) <= max(0, min(limit, len(TOOLS)))
+
+
+def test_long_queries_and_descriptions_are_bounded():
+    flooding = [Searchable(f"s__t{number}", "word " * 100_000, ("p",) * 10_000) for number in range(3)]
+    search = Search([*flooding, *(Searchable(f"x__y{number}", "word") for number in range(200))])
+    assert len(search.find("word " * 100_000, 1_000_000)) == MOST_FOUND
+    search.close()
+
+
+def test_hostile_tools_are_indexed_all_the_same():
+    search = Search([Searchable("s__t", "\ud800\0 \" ' ); fine\u202e", ("\udfff", "odd-name"))])
+    assert search.find("fine odd", 1) == ["s__t"]
+    search.close()
+
+
+def corpus():
+    tools = json.loads((FOLDER / "tools.json").read_text())
+    return [
+        Searchable(
+            f"{tool['server']}__{tool['name']}",
+            tool["description"],
+            tuple(tool["inputSchema"].get("properties") or ()),
+        )
+        for tool in tools
+    ]
+
+
+@corpora
+def test_real_queries_find_real_tools():
+    search = Search(corpus())
+    queries = json.loads((FOLDER / "tool_queries.json").read_text())
+    found = [(kind, search.find(query, 5), wanted) for kind, query, wanted in queries]
+    search.close()
+    first = sum(names[:1] != [] and names[0] in wanted for _, names, wanted in found)
+    any_of_five = [(kind, bool(set(names) & set(wanted))) for kind, names, wanted in found]
+    assert first / len(queries) >= 0.65
+    assert sum(hit for _, hit in any_of_five) / len(queries) >= 0.85
+    assert all(hit for kind, hit in any_of_five if kind == "inf")
+
+
+def test_two_hundred_tools_are_indexed_and_searched_in_no_time():
+    words = "read write list create delete file issue branch message page node chart".split()
+    tools = [
+        Searchable(f"s{n}__{words[n % 12]}_{words[n % 7]}", " ".join(words[: n % 12] * 4), (words[n % 5],))
+        for n in range(200)
+    ]
+    builds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        search = Search(tools)
+        builds.append(time.perf_counter() - start)
+    queries = []
+    for word in words:
+        start = time.perf_counter()
+        search.find(f"{word} a file in the list", 10)
+        queries.append(time.perf_counter() - start)
+    assert min(builds) < 0.050
+    assert statistics.median(queries) < 0.002

@@ -126,7 +126,17 @@ def doubling():
     return {"$ref": "#/$defs/d0", "$defs": defs}
 
 
+def spreading():
+    names = [f"d{number}" for number in range(60)]
+    defs = {
+        name: {"items": [{"$ref": f"#/$defs/{below}", "minItems": number} for number in range(16)]}
+        for name, below in zip(names, [*names[1:], "end"], strict=True)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": defs}
+
+
 HOSTILE = {
+    "spreading": spreading(),
     "itself": itself(),
     "deep": deep(),
     "multiplying": multiplying(),

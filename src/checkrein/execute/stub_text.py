@@ -29,7 +29,7 @@ def first_sentence(text: object) -> str:
     """What a description says first."""
     if not isinstance(text, str):
         return ""
-    start = text[:_LONGEST_RAW].strip()
+    start = text[:_LONGEST_RAW].strip()[: LONGEST_SENTENCE * 4]
     found = _END.search(start)
     return whole(start[: found.end()] if found else start, LONGEST_SENTENCE)
 

@@ -364,8 +364,10 @@ class Calls:
         seconds = spec.timeout or self._call_seconds()
         params = {**kept, "name": made.offered.tool, "arguments": arguments}
         edited = None if arguments is made.call.arguments else arguments
+        # Only what a stateless client carries is bound to its request.
+        bound = made.digest if made.client.era == STATELESS else ""
         return Errand(
-            made.client, made.flight, upstream, "tools/call", params, seconds, made.digest, entry, edited
+            made.client, made.flight, upstream, "tools/call", params, seconds, bound, entry, edited
         )
 
     async def _watched(self, made: Call, errand: Errand, work: Awaitable[Any]) -> Any:

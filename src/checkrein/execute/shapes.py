@@ -210,7 +210,7 @@ def _sayable(name: Any) -> bool:
 
 
 def _whole(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _literals(values: list[Any]) -> Shape:

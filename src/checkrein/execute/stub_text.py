@@ -21,7 +21,7 @@ def whole(text: object, longest: int = LONGEST) -> str:
         return ""
     cut = text[:_LONGEST_RAW]
     # INVARIANT: no line break, control, invisible or direction-changing character, nor half a character.
-    printable = "".join(character if character.isprintable() else " " for character in cut)
+    printable = cut if cut.isprintable() else "".join(each if each.isprintable() else " " for each in cut)
     return shortened(_FENCE.sub("'", " ".join(printable.split())), longest)
 
 
@@ -56,6 +56,8 @@ def line_comment(text: str) -> str:
 
 def quoted(text: str, wide: str) -> str:
     """A string literal; `wide` is how the language writes a character beyond 16 bits."""
+    if text.isprintable():
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return '"' + "".join(_character(each, wide) for each in text) + '"'
 
 

@@ -165,7 +165,10 @@ class Machine:
 
     def _of_error(self, error: Any) -> StopError:
         name, message, stack = error.args
-        if name == "InternalError" and message == "out of memory":
+        # With no memory left there is none for a message either.
+        if (name, message) == ("InternalError", "out of memory") or (
+            self.is_full and message in ("", "null")
+        ):
             return StopError("memory", "The script used up its memory.")
         return StopError("error", f"{name}: {message}", self._script.place(stack or "")[0])
 
@@ -205,7 +208,7 @@ class Machine:
         except RefusedError as error:
             return f"{name}: what it is called with {error}"
         number, self._next = self._next, self._next + 1
-        line, column = self._script.place(stack)
+        line, column = self._script.place(stack, name)
         self.wanted.append({"id": number, "name": name, "arguments": text, "line": line, "column": column})
         self.waiting.add(number)
         return number

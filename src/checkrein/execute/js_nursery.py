@@ -108,6 +108,7 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._spares: deque[Worker] = deque()
+        self._living: set[Worker] = set()
         self._filling: asyncio.Task[None] | None = None
         self._warm = False
 
@@ -127,9 +128,12 @@ class Nursery:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
             self._filling = None
-        while self._spares:
-            self._spares.popleft().end()
+        self._spares.clear()
+        for worker in tuple(self._living):
+            worker.end()
         self._end_process()
+        # Connections are closed in the loop's next turn.
+        await asyncio.sleep(0)
 
     @property
     def pid(self) -> int | None:
@@ -137,6 +141,7 @@ class Nursery:
 
     def bury(self, worker: Worker) -> None:
         """INVARIANT: only a process nobody has waited for yet is killed by its number."""
+        self._living.discard(worker)
         if not worker.pid or self._control is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -188,6 +193,7 @@ class Nursery:
                 return None
         loop = asyncio.get_running_loop()
         _, worker = await loop.create_unix_connection(lambda: Worker(self), sock=ours)
+        self._living.add(worker)
         return worker
 
     def _start_process(self) -> None:

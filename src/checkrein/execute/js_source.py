@@ -15,7 +15,12 @@ import msgspec
 _MOST_LINES = 1 << 17
 _FRAME = re.compile(r"\(?eval_script:(\d+):(\d+)\)?$", re.MULTILINE)
 _NAME = re.compile(r"\bcodemode\b")
-_TO_MEMBER = re.compile(r"codemode\s*(?:\?\.|\.|\[)?[^;(){}]*$")
+# `codemode.tool`, `codemode["tool"]`, or, known to the running script only, `codemode[name]`; cut anywhere.
+_MEMBER = re.compile(
+    r"""codemode\s*(?:\?\.|\.)?\s*(?:([\w$]+)|\[\s*(?:(["'`])([^"'`]*)\2\s*\]?|[^\]]*\]?))?"""
+)
+_OPENED = re.compile(r"\s*(?:\?\.?)?\s*(?:\(|$)")
+_LONGEST_CALL = 8 << 10
 _OPENING, _CLOSING = "(async () => {", "\n})"
 _TYPESCRIPT = 1 | 1 << 8
 
@@ -45,24 +50,26 @@ class Script(msgspec.Struct, frozen=True):
     def of_json(cls, found: Any) -> Script:
         return msgspec.convert(found, cls)
 
-    def place(self, stack: str) -> tuple[int, int]:
-        """Line (from 1) and column (from 0) of the script's innermost frame; zeros when unknown."""
+    def place(self, stack: str, tool: str = "") -> tuple[int, int]:
+        """Line (from 1) and column (from 0) of the script's innermost frame; zeros when unknown.
+
+        With a tool, of its `codemode.tool`: the engine only says where it was when it made the call.
+        """
         for found in _FRAME.finditer(stack):
             line, column = int(found[1]), int(found[2])
             if line <= _MOST_LINES:
-                return self._original(line, column - 1)
+                return self._original(line, column - 1, tool)
         return 0, 0
 
-    def _original(self, line: int, column: int) -> tuple[int, int]:
-        lines = self.given.split("\n")
-        if not 0 < line <= len(lines):
+    def _original(self, line: int, column: int, tool: str) -> tuple[int, int]:
+        offset = _offset(self.given, line, column)
+        called = _call_before(self.given, offset, tool) if tool else None
+        if called is not None and not self._is_as_written:
+            return self._same_name(called)
+        if not self._is_as_written:
             return 0, 0
-        before = lines[line - 1][: column + 1]
-        called = _last(before)
-        at = column if called is None else called
-        if self._is_as_written:
-            return line, max(0, at - len(_OPENING)) if line == 1 and self.form == "body" else at
-        return (0, 0) if called is None else self._same_name(sum(map(len, lines[: line - 1])) + line - 1 + at)
+        shift = len(_OPENING) if self.form == "body" else 0
+        return _place(self.source, max(0, (offset if called is None else called) - shift))
 
     @property
     def _is_as_written(self) -> bool:
@@ -74,15 +81,35 @@ class Script(msgspec.Struct, frozen=True):
         ours = [found.start() for found in _NAME.finditer(self.source)]
         if len(theirs) != len(ours) or offset not in theirs:
             return 0, 0
-        start = ours[theirs.index(offset)]
-        return self.source.count("\n", 0, start) + 1, start - (self.source.rfind("\n", 0, start) + 1)
+        return _place(self.source, ours[theirs.index(offset)])
 
 
-def _last(before: str) -> int | None:
-    """Where the `codemode` of `codemode.tool` begins, when the text ends inside such a name."""
-    names = [found.start() for found in _NAME.finditer(before)]
-    if names and _TO_MEMBER.match(before[names[-1] :]):
-        return names[-1]
+def _offset(text: str, line: int, column: int) -> int:
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+    return min(len(text), start + column)
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1)
+
+
+def _call_before(text: str, offset: int, tool: str) -> int | None:
+    """Where the `codemode` begins whose call is open, or about to be, at the offset."""
+    start = max(0, offset - _LONGEST_CALL)
+    before = text[start : offset + 1]
+    for found in reversed(list(_NAME.finditer(before))):
+        after = before[found.start() :]
+        member = _MEMBER.match(after)
+        named = member and (member[1] or member[3])
+        if member is None or not (
+            named in (tool, None) or (member.end() == len(after) and tool.startswith(named))
+        ):
+            continue
+        rest = after[member.end() :]
+        if _OPENED.match(rest) and (rest.count("(") > rest.count(")") or "(" not in rest):
+            return start + found.start()
     return None
 
 

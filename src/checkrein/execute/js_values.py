@@ -20,13 +20,20 @@ def checked(text: str) -> Any:
     if len(text) > LARGEST_VALUE or len(text.encode()) > LARGEST_VALUE:
         raise RefusedError(f"is larger than {LARGEST_VALUE} bytes as JSON")
     try:
-        value = json.loads(text, parse_constant=_no_number, parse_int=_whole)
+        value = json.loads(text, parse_constant=_no_number, parse_int=_whole, object_pairs_hook=_object)
         _walk(value, 0)
     except RecursionError:
         raise RefusedError(f"is nested deeper than {DEEPEST_VALUE} levels") from None
     except ValueError:
         raise RefusedError("is no JSON") from None
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise RefusedError("has a key twice")
+    return made
 
 
 def _whole(digits: str) -> int:

@@ -1,0 +1,81 @@
+"""Workers: taken, ended, replaced."""
+
+import asyncio
+import os
+import signal
+import time
+
+import pytest
+
+from checkrein.execute import js_nursery
+from checkrein.execute.js_nursery import LostError, Nursery, NurseryError
+from javascript_ground import compiled, running
+
+
+def with_nursery(use, **options):
+    async def main():
+        nursery = Nursery(compiled(), **options)
+        try:
+            return await use(nursery)
+        finally:
+            await nursery.close()
+
+    return asyncio.run(main())
+
+
+async def until(holds):
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < 10
+        await asyncio.sleep(0.01)
+
+
+def test_every_worker_is_another_process_and_is_gone_when_ended():
+    async def use(nursery):
+        workers = [await nursery.take() for _ in range(3)]
+        pids = {worker.pid for worker in workers}
+        assert len(pids) == 3
+        assert pids <= set(running(nursery.pid))
+        for worker in workers:
+            worker.end()
+            worker.end()
+            with pytest.raises(LostError):
+                await worker.ask({"do": "dump"})
+        await until(lambda: not pids & set(running(nursery.pid)))
+        # Buried, not only dead: nothing is left to be counted.
+        await until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+
+    with_nursery(use, spares=1)
+
+
+def test_a_spare_that_died_is_not_handed_out():
+    async def use(nursery):
+        (await nursery.take()).end()
+        await until(lambda: len(nursery._spares) == 2)
+        for spare in list(nursery._spares):
+            os.kill(spare.pid, signal.SIGKILL)
+        await until(lambda: all(spare.lost for spare in nursery._spares))
+        worker = await nursery.take()
+        assert not worker.lost
+        worker.end()
+
+    with_nursery(use)
+
+
+def test_closing_leaves_nothing():
+    async def use(nursery):
+        await nursery.take()
+        return nursery.pid
+
+    pid = with_nursery(use)
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_sandbox_that_does_not_start_is_said(monkeypatch):
+    monkeypatch.setattr(js_nursery.sys, "executable", "/bin/false")
+
+    async def use(nursery):
+        with pytest.raises(NurseryError, match="does not start"):
+            await nursery.take()
+
+    with_nursery(use)

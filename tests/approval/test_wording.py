@@ -109,3 +109,9 @@ def test_no_text_breaks_the_form(command, reason, tool):
     assert len(text.splitlines()) == 3
     assert text.startswith("Checkrein asks: high risk. ")
     assert text.endswith("(record e1)")
+
+
+def test_a_call_that_does_not_fit_its_tool_is_to_be_corrected_not_given_up():
+    text = wording.refusal(bash("x"), verdict(stage="arguments"), "e1")
+    assert "Correct the arguments" in text
+    assert "Do not try another way" not in text

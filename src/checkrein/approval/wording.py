@@ -23,6 +23,8 @@ def title(call: ToolCall) -> str:
 
 def refusal(call: ToolCall, verdict: Verdict, entry: str) -> str:
     """What was refused, how risky it is, why, and what would make it possible."""
+    if verdict.stage == "arguments":
+        return misspelled(call, verdict, entry)
     return "\n".join(
         [
             f"Checkrein refused this call. {title(call)}",
@@ -30,6 +32,17 @@ def refusal(call: ToolCall, verdict: Verdict, entry: str) -> str:
             *_because(verdict),
             *([f"What helps: {verdict.remedy}"] if verdict.remedy else []),
             f"Do not try another way to do the same; tell the user instead. (record {entry})",
+        ]
+    )
+
+
+def misspelled(call: ToolCall, verdict: Verdict, entry: str) -> str:
+    """The call does not fit the tool's own description: nothing to ask a person about, only to correct."""
+    return "\n".join(
+        [
+            f"This call does not fit its tool, so nothing ran. {title(call)}",
+            *_because(verdict),
+            f"Correct the arguments and call it again. (record {entry})",
         ]
     )
 

@@ -62,7 +62,7 @@ class HttpPipe:
                 opened.set()
                 why = await self._pump(client, read, write)
         except BaseException as error:  # noqa: BLE001 - whatever a transport throws, the pipe is over
-            why = self._explained(error)
+            why = self._explained(client, error)
         self._end(why)
 
     async def _pump(self, client: ModuleType, read: Any, write: Any) -> str:
@@ -136,8 +136,9 @@ class HttpPipe:
         self._end(message.rstrip("."))
         self._closing.set()
 
-    def _explained(self, error: BaseException) -> str:
+    def _explained(self, client: ModuleType, error: BaseException) -> str:
         cause = _cause(error)
+        cause = client.trouble(self._spec.name, cause) or cause
         if isinstance(cause, PipeError):
             self.fault = cause
             return cause.message.rstrip(".")
@@ -183,7 +184,7 @@ async def _client(name: str) -> ModuleType:
     except ImportError as error:
         raise PipeError(
             f"{name}: servers with a url need the `mcp` package ({error.name or error} is missing).",
-            remedy="Run `pip install 'checkrein[mcp]'`.",
+            remedy="Run `pip install 'checkrein[remote]'`.",
             lasting=True,
         ) from None
 

@@ -23,7 +23,7 @@ def compiled():
     return folder
 
 
-def with_engine(use, **options):
+def with_engine(use, *, loop=None, **options):
     async def main():
         engine = JavaScriptEngine(compiled(), **options)
         try:
@@ -31,7 +31,8 @@ def with_engine(use, **options):
         finally:
             await engine.close()
 
-    return asyncio.run(main())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        return runner.run(main())
 
 
 def echo(wanted):

@@ -10,6 +10,7 @@ import time
 
 import msgspec
 import pytest
+import uvloop
 
 from checkrein.errors import InputError
 from checkrein.execute import js_state
@@ -272,8 +273,8 @@ def test_timers_take_the_time_they_say(shared):
     order = (
         "const l = []; setTimeout(() => l.push('b'), 20); setTimeout(() => l.push('a'), 5); "
         "const gone = setTimeout(() => l.push('never'), 1); clearTimeout(gone); let n = 0; "
-        "await new Promise(r => { const i = setInterval(() => { if (++n > 2) { clearInterval(i); r() } }, 9) });"
-        "[l, n]"
+        "const stop = (i, r) => { if (++n > 2) { clearInterval(i); r() } }; "
+        "await new Promise(r => { const i = setInterval(() => stop(i, r), 9) }); [l, n]"
     )
     assert shared(order) == Ended([["a", "b"], 3])
     assert (
@@ -555,6 +556,39 @@ def test_many_at_once_and_none_is_mixed_up():
         return await asyncio.gather(*(one(number) for number in range(40)))
 
     assert with_engine(use, workers=8) == [Ended(number) for number in range(40)]
+
+
+def test_it_runs_on_the_other_kind_of_loop():
+    async def use(engine):
+        step, dumped = await suspended(engine)
+        session = await engine.load(dumped, TOOLS, SECOND)
+        source = "await new Promise(r => setTimeout(r, 10)); for (;;);"
+        late = await run_in(engine, source, limits=Limits(seconds=0.2))
+        return await follow(session, step), late.kind
+
+    ended, kind = with_engine(use, loop=uvloop.new_event_loop)
+    assert ended == Ended([{"n": 1}, {"n": 2}, {"n": 3}], "before\nafter\n")
+    assert kind == "time"
+
+
+def test_many_runs_leave_nothing_behind():
+    async def use(engine):
+        async def some(count):
+            for _ in range(count):
+                assert await run_in(engine, "await codemode.fs__read({a: 'x'.repeat(1000)}); 1") == Ended(1)
+
+        await some(30)
+        before = resident(os.getpid()), resident(engine.nursery.pid)
+        await some(150)
+        return before, (resident(os.getpid()), resident(engine.nursery.pid))
+
+    before, after = with_engine(use)
+    assert all(now - then < 8 << 20 for then, now in zip(before, after, strict=True))
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_closing_ends_what_runs():

@@ -11,7 +11,7 @@ PROGRAM = """
     def made(short):
         context = engine.QjsContext(engine.QjsRuntime(memory_limit=None, stack_limit=None))
         if short:
-            js_crossing.shorten(context._inst)
+            context.way = js_crossing.Way(context._inst)
         context.set_host_call_dispatcher(lambda _number, given: [heard.append(given), context.eval('1.5')][1])
         context.register_host_function("host", 1)
         return context
@@ -32,6 +32,18 @@ PROGRAM = """
         except ValueError:
             continue
         raise AssertionError((start, length))
+    first, second = made(True), made(True)
+    first.eval("var a = {}; var b = [a]; var big = 'x'.repeat(3e6)")
+    image, stack = first.way.read(0, first.way.size), first.way.stack
+    second.way.write_all(image, stack)
+    assert second.eval("b[0] === a && big.length") == 3000000
+    wrong = (image[:-1], stack), (image[: 1 << 16], 0), (image, len(image) + 1), (image, -1), (b"", 0)
+    for broken in wrong:
+        try:
+            second.way.write_all(*broken)
+        except ValueError:
+            continue
+        raise AssertionError
     try:
         context.eval("throw new TypeError('x')")
     except engine.JSError as error:

@@ -15,13 +15,12 @@ _KINDS = {"i32": 0, "i64": 1, "f32": 2, "f64": 3}
 _Entry = tuple[Any, Any, tuple[str, ...], Any, str]
 
 
-def shorten(instance: Any) -> None:
-    """Let everything that calls into this instance take the short way."""
-    way = _Way(instance)
-    instance.c, instance.read = way.call, way.read
+_PAGE = 1 << 16
 
 
-class _Way:
+class Way:
+    """Into one instance; everything that calls into it takes this way from now on."""
+
     def __init__(self, instance: Any) -> None:
         import quickjs_rs._engine as package
         import wasmtime
@@ -34,6 +33,7 @@ class _Way:
         self._instance = instance
         self._context = instance.store._context()
         self._entries: dict[str, _Entry] = {}
+        instance.c, instance.read = self.call, self.read
 
     def call(self, name: str, *given: Any) -> Any:
         entry = self._entries.get(name)
@@ -59,12 +59,35 @@ class _Way:
         return getattr(results[0].of, result) if result else None
 
     def read(self, start: int, length: int) -> bytes:
-        memory = ctypes.byref(self._instance.mem._memory)
-        size = self._ffi.wasmtime_memory_data_size(self._context, memory)
-        if start < 0 or length < 0 or start + length > size:
+        if start < 0 or length < 0 or start + length > self.size:
             raise ValueError(f"the sandbox points outside its memory: {start}, {length}")
-        base = ctypes.cast(self._ffi.wasmtime_memory_data(self._context, memory), ctypes.c_void_p).value or 0
-        return ctypes.string_at(base + start, length)
+        return ctypes.string_at(self._base() + start, length)
+
+    @property
+    def size(self) -> int:
+        memory = ctypes.byref(self._instance.mem._memory)
+        found: int = self._ffi.wasmtime_memory_data_size(self._context, memory)
+        return found
+
+    @property
+    def stack(self) -> int:
+        """Where the sandbox's stack stands: with its memory, all there is of it between calls."""
+        found: int = self._instance.sp.value(self._instance.store)
+        return found
+
+    def write_all(self, image: bytes, stack: int) -> None:
+        """Make it what another was. Raises ValueError, or the engine's error when it may not grow so far."""
+        if not 0 <= stack <= len(image) or len(image) % _PAGE or len(image) < self.size:
+            raise ValueError("this is no sandbox's memory")
+        if len(image) > self.size:
+            self._instance.mem.grow(self._instance.store, (len(image) - self.size) // _PAGE)
+        ctypes.memmove(self._base(), image, len(image))
+        self._instance.sp.set_value(self._instance.store, stack)
+
+    def _base(self) -> int:
+        memory = ctypes.byref(self._instance.mem._memory)
+        first = self._ffi.wasmtime_memory_data(self._context, memory)
+        return ctypes.cast(first, ctypes.c_void_p).value or 0
 
     def _entry(self, name: str) -> _Entry:
         function = self._instance._exports[name]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from checkrein.execute.js_crossing import shorten
+from checkrein.execute.js_crossing import Way
 from checkrein.execute.js_source import Script, StopError, read, shim_prefix
 from checkrein.execute.js_values import RefusedError, checked
 
@@ -34,7 +34,7 @@ class Machine:
         self.say: Callable[[str], None] = _nobody_listens
         self._context = engine.QjsContext(engine.QjsRuntime(memory_limit=None, stack_limit=None))
         self._instance = self._context._inst
-        shorten(self._instance)
+        self._way = Way(self._instance)
         self._context.set_host_call_dispatcher(self._answer_sandbox)
         self._context.register_host_function("__host", 1)
         self._script = Script("", "")
@@ -84,8 +84,7 @@ class Machine:
     @property
     def is_full(self) -> bool:
         """Whether it has all the memory it may have; jobs that found none were dropped in silence."""
-        size: int = self._instance.mem.data_len(self._instance.store)
-        return size > self._most_memory - _OWN_MEMORY // 2
+        return self._way.size > self._most_memory - _OWN_MEMORY // 2
 
     def result(self) -> str:
         try:
@@ -111,17 +110,18 @@ class Machine:
     def dump(self) -> tuple[dict[str, Any], bytes]:
         meta = {
             "control": self._control._handle,
+            "stack": self._way.stack,
             "next": self._next,
             "printed": self._printed,
             "waiting": sorted(self.waiting),
             "state": self.state,
             "script": self._script.as_json(),
         }
-        return meta, self._context.create_snapshot()
+        return meta, self._way.read(0, self._way.size)
 
     def load(self, meta: dict[str, Any], image: bytes) -> None:
         self._control._disposed = True
-        self._context.restore_snapshot(image)
+        self._way.write_all(image, meta["stack"])
         self._control = self._engine.QjsHandle._adopt(self._instance, meta["control"], context=self._context)
         self._next, self._printed = meta["next"], meta["printed"]
         self.waiting, self.state = set(meta["waiting"]), meta["state"]

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from checkrein.errors import CheckreinError
 from checkrein.execute.js_frames import BrokenFrameError, Frame, Reader, pack
@@ -50,8 +50,7 @@ class Worker(asyncio.Protocol):
         self.lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a socket's
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         try:

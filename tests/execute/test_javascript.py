@@ -267,6 +267,23 @@ def test_a_result_too_large_or_deep_for_a_script_is_its_error(shared):
         assert "larger or deeper" in step.value
 
 
+def test_large_answers_arrive_all_the_same(shared):
+    source = "const r = await Promise.all([...Array(24).keys()].map(n => codemode.fs__read({n}))); r.map(x => x.length)"
+    large = lambda _wanted: Answer(value="é" * 500_000)  # noqa: E731
+    assert shared(source, large, Limits(seconds=10.0)) == Ended([500_000] * 24)
+
+
+def test_a_flood_of_calls_is_refused_to_the_script(shared):
+    many = "const l = await Promise.allSettled([...Array(1200).keys()].map(n => codemode.fs__read({n}))); "
+    step = shared(many + "l.filter(x => x.status === 'fulfilled').length", limits=Limits(seconds=10.0))
+    assert step == Ended(1000)
+    heavy = "codemode.fs__read({a: 'x'.repeat(1e6)})"
+    step = shared(
+        f"(await Promise.allSettled([{', '.join([heavy] * 6)}])).map(x => x.status)", limits=Limits()
+    )
+    assert step == Ended(["fulfilled"] * 4 + ["rejected"] * 2)
+
+
 def test_timers_take_the_time_they_say(shared):
     source = "const t = Date.now(); await new Promise(r => setTimeout(r, 150, 1)); Date.now() - t"
     assert 149 <= shared(source).value < 1000

@@ -43,6 +43,7 @@ _LONG_SECONDS, _LONG_PRIORITY = 0.5, 10
 _LONGEST_SLEEP = 300.0
 _DUMP_SECONDS = 10.0
 _LONGEST_ERROR = 16 << 10
+_LARGEST_PIECE = 2 << 20
 
 
 class JavaScriptEngine:
@@ -119,7 +120,12 @@ class JavaScriptSession:
             raise InputError(f"Nobody waits for call {unknown[0]}.")
         self._phase = "running"
         settled = [_settled(number, self._waiting.pop(number).name, answers[number]) for number in answers]
-        return await self._steps("answer", {"answers": settled})
+        *first, last = _in_pieces(settled)
+        for piece in first:
+            step = await self._steps("answer", {"answers": piece})
+            if not isinstance(step, Paused):
+                return step
+        return await self._steps("answer", {"answers": last})
 
     async def dump(self) -> bytes:
         if self._phase != "paused" or self._worker is None:
@@ -322,6 +328,20 @@ def _settled(number: int, name: str, answer: Answer) -> dict[str, Any]:
         return {"id": number, "kind": "error", "text": text, "value": None}
     kind = "error" if answer.error else "value"
     return {"id": number, "kind": kind, "text": answer.error[:_LONGEST_ERROR], "value": answer.value}
+
+
+def _in_pieces(settled: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Answers in portions a worker can take in; together they may be more than that."""
+    pieces: list[list[dict[str, Any]]] = [[]]
+    size = 0
+    for each in settled:
+        length = len(canonical(each["value"]))
+        if size + length > _LARGEST_PIECE and pieces[-1]:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(each)
+        size += length
+    return pieces
 
 
 def _is_deep(value: Any, left: int) -> bool:

@@ -21,6 +21,8 @@ from checkrein.execute.js_values import RefusedError, checked
 # The sandbox itself needs this much before a script has anything.
 _OWN_MEMORY = 4 << 20
 _FLOOD = 16
+# Calls that wait, and the text of those the parent was not told of yet, are kept outside the sandbox.
+_MOST_WAITING, _MOST_UNSENT = 1000, 4 << 20
 _MARK = "\n… more output was cut\n"
 
 
@@ -41,7 +43,7 @@ class Machine:
         self._deadline = float("inf")
         self._flooded = False
         self._next = 1
-        self._printed = self._most_output = 0
+        self._printed = self._most_output = self._unsent = 0
         self._most_result = self._most_memory = 0
         # Calls the parent was not told of yet, and the ids of all that wait.
         self.wanted: list[dict[str, Any]] = []
@@ -68,6 +70,11 @@ class Machine:
 
     def start(self, source: str) -> None:
         self._run(lambda: self._begin(source))
+
+    def take_wanted(self) -> list[dict[str, Any]]:
+        """The calls made since this was last asked."""
+        taken, self.wanted, self._unsent = self.wanted, [], 0
+        return taken
 
     def settle(self, answers: list[dict[str, Any]]) -> None:
         self.waiting.difference_update(answer["id"] for answer in answers)
@@ -207,6 +214,9 @@ class Machine:
             checked(text)
         except RefusedError as error:
             return f"{name}: what it is called with {error}"
+        if len(self.waiting) >= _MOST_WAITING or self._unsent + len(text) > _MOST_UNSENT:
+            return f"{name}: too many calls wait at the same time; await some of them first"
+        self._unsent += len(text)
         number, self._next = self._next, self._next + 1
         line, column = self._script.place(stack, name)
         self.wanted.append({"id": number, "name": name, "arguments": text, "line": line, "column": column})

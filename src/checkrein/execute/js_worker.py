@@ -194,8 +194,7 @@ class Worker:
         if machine.state == "failed":
             raise machine.failure()
         if machine.waiting:
-            wanted, machine.wanted = machine.wanted, []
-            self._send({"at": "paused", "wanted": wanted})
+            self._send({"at": "paused", "wanted": machine.take_wanted()})
         elif machine.state == "ended":
             self._send({"at": "ended", "result": machine.result()})
         elif (due := machine.due()) >= 0:

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import zlib
 
 import msgspec
 import pytest
@@ -268,7 +270,8 @@ def test_a_result_too_large_or_deep_for_a_script_is_its_error(shared):
 
 
 def test_large_answers_arrive_all_the_same(shared):
-    source = "const r = await Promise.all([...Array(24).keys()].map(n => codemode.fs__read({n}))); r.map(x => x.length)"
+    batch = "const r = await Promise.all([...Array(24).keys()].map(n => codemode.fs__read({n})));"
+    source = f"{batch} r.map(x => x.length)"
     large = lambda _wanted: Answer(value="é" * 500_000)  # noqa: E731
     assert shared(source, large, Limits(seconds=10.0)) == Ended([500_000] * 24)
 
@@ -563,6 +566,31 @@ def test_what_was_changed_with_care_does_no_harm():
         return await run_in(engine, "1 + 1")
 
     assert with_engine(use) == Ended(2)
+
+
+def test_flipped_bits_that_pass_for_whole_do_no_harm():
+    """Whatever a broken sandbox does it does in its own process, and within its limits."""
+    chance = random.Random(7)
+
+    async def use(engine):
+        step, dumped = await suspended(engine)
+        state = js_state.unpack(dumped)
+        image, kinds = zlib.decompress(state.image), set()
+        for _ in range(25):
+            broken = bytearray(image)
+            for _ in range(20):
+                broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
+            changed = msgspec.structs.replace(state, image=zlib.compress(bytes(broken), 1))
+            try:
+                session = await engine.load(js_state.pack(changed), TOOLS, SECOND)
+                kinds.add(type(await follow(session, step)))
+            except DamagedError:
+                kinds.add(DamagedError)
+        return kinds, await run_in(engine, "1 + 1")
+
+    kinds, after = with_engine(use)
+    assert kinds <= {Ended, Failed, DamagedError}
+    assert after == Ended(2)
 
 
 def test_many_at_once_and_none_is_mixed_up():

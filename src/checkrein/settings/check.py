@@ -189,7 +189,7 @@ def _profile(name: str, value: Any) -> Any:
 
 
 def _with_profiles(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Profiles under `evaluation`, rewritten to `[profiles]` and `[doors.eval]`; to name any is to want them."""
+    """What `evaluation` says of profiles, rewritten to `[profiles]` and `[doors.eval]`."""
     if "evaluation" not in table:
         return dict(table)
     rest = {key: value for key, value in table.items() if key != "evaluation"}

@@ -52,6 +52,7 @@ from checkrein.doors.gateway.pipes import Gone
 from checkrein.doors.gateway.relay import Errand, Relay, envelope, onward, without_kind
 from checkrein.doors.gateway.resources import Resources
 from checkrein.doors.gateway.roots import project
+from checkrein.doors.gateway.scripts.desk import Desk
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.standing import always_denied
 from checkrein.doors.gateway.subscriptions import Subscriptions
@@ -95,6 +96,7 @@ class Hub:
         self.resources = Resources(self.fleet, envelope)
         self.calls = Calls(pipeline, self.catalogue, self.fleet, self.inventory, self.relay, seal, user, say)
         self._seal = seal
+        self.scripts = Desk(self)
         self._shown: tuple[Any, list[Message], list[Message]] = (None, [], [])
         self._told: list[Message] | None = None
 
@@ -154,6 +156,7 @@ class Hub:
         self.subscriptions.end()
         for client in list(self.clients.values()):
             self.leave(client)
+        await self.scripts.close()
         await self.relay.close()
         await self.news.close()
         await self.inventory.close()
@@ -294,7 +297,7 @@ class Hub:
         listed = self.catalogue.tools()
         if self._shown[0] is not force or self._shown[1] is not listed:
             found = [each for each in listed if not self._never(each["name"])]
-            self._shown = force, listed, found
+            self._shown = force, listed, [*found, *self.scripts.listed()]
         return self._shown[2]
 
     def look_at_rules(self) -> None:
@@ -309,6 +312,8 @@ class Hub:
         return offered is None or always_denied(self.pipeline, offered, DEFAULT_PROJECT)
 
     async def _call_tool(self, client: Client, flight: Flight, params: Message) -> Any:
+        if self.scripts.takes(params.get("name")):
+            return await self.scripts.call(client, flight, params, await project(client, flight))
         return await self.calls.call(client, flight, params, await project(client, flight))
 
     # -- prompts, resources, completions: passed on -----------------------------------------------------

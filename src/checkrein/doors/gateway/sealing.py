@@ -53,7 +53,7 @@ class Seal:
     def __init__(self, folder: Path) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        self._cipher = AESGCM(_key(folder / "seal.key"))
+        self._cipher = AESGCM(key_in(folder / "seal.key"))
         self._used: OrderedDict[str, float] = OrderedDict()
 
     def close(self, *, owner: str, digest: str, kind: str, now: float, **more: Any) -> str:
@@ -103,8 +103,8 @@ class Seal:
         self._used[state.id] = state.expires
 
 
-def _key(path: Path) -> bytes:
-    """The installation's key, made on first use, readable by its owner only."""
+def key_in(path: Path) -> bytes:
+    """A key of this installation, made on first use, readable by its owner only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         found = path.read_bytes()

@@ -32,13 +32,15 @@ def standing(pipeline: Pipeline, offered: Offered, project: str) -> dict[str, An
     return {"word": verdict.word, "stage": verdict.stage, "why": why, "risk": verdict.risk.category.name}
 
 
-def always_denied(pipeline: Pipeline, offered: Offered, project: str) -> bool:
+def always_denied(
+    pipeline: Pipeline, offered: Offered, project: str, *, door: str = DOOR, profile: str = ""
+) -> bool:
     """Whether a deny rule or the profile refuses it whatever the arguments are.
 
     INVARIANT: nothing that could run or ask is left out of a list; what is listed is judged all the same.
     """
-    policy = pipeline.policies.of(project, DOOR).policy
-    call, now = call_of(offered, project), pipeline.clock()
+    policy = pipeline.policies.of(project, door, profile=profile).policy
+    call, now = call_of(offered, project, door), pipeline.clock()
     for rules in (policy.rules, policy.project_rules):
         match = _whatever_the_arguments(rules).match(call, now)
         if match is not None and match.rule.action == "deny":
@@ -47,11 +49,11 @@ def always_denied(pipeline: Pipeline, offered: Offered, project: str) -> bool:
     return said is not None and said[0] == "deny"
 
 
-def call_of(offered: Offered, project: str) -> ToolCall:
+def call_of(offered: Offered, project: str, door: str = DOOR) -> ToolCall:
     return ToolCall(
         tool=offered.tool,
         server=offered.server,
-        door=DOOR,
+        door=door,
         project=project,
         annotations=offered.annotations,
     )

@@ -1,0 +1,190 @@
+"""Carries out a script's call that may run: the same connections, time-outs and records as any other call.
+
+The runner hands over what was judged. A call whose fate is unknown is sent again only where that changes
+nothing: the accepted definition says that the tool only reads, or that twice is the same as once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from checkrein.call import ToolCall, digest
+from checkrein.doors.gateway.catalogue import Offered
+from checkrein.doors.gateway.clients import Client, Flight, Visit
+from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError, encode
+from checkrein.doors.gateway.pipes import Gone
+from checkrein.doors.gateway.relay import Errand, wants_input
+from checkrein.doors.gateway.scripts.run import Answered, Run
+from checkrein.errors import CheckreinError
+
+if TYPE_CHECKING:
+    from checkrein.doors.gateway.hub import Hub
+
+_EXCERPT, _LONGEST_ERROR = 65_536, 8_192
+UNKNOWN = "Whether the call took effect is unknown; look before trying it again."
+
+
+class LostError(Exception):
+    """Raise when nobody can say whether a call took effect."""
+
+
+class Carrier:
+    """The way of one call to its server and back."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def carry(self, run: Run, offered: Offered, call: ToolCall, entry: str) -> Answered:
+        """What the tool said, as the script gets it; raises LostError where its fate is unknown."""
+        client, flight, leave = self._caller(run, call)
+        try:
+            return await self._sent(run, client, flight, offered, call, entry)
+        except asyncio.CancelledError:
+            self._finish(entry, "cancelled", evidence="client")
+            raise
+        finally:
+            leave()
+
+    def repeatable(self, offered: Offered) -> bool:
+        """Whether sending the call twice does no more than sending it once."""
+        hints = offered.annotations
+        return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
+
+    def _caller(self, run: Run, call: ToolCall) -> tuple[Client, Flight, Callable[[], None]]:
+        """Whoever waits for the script, on a flight of the call's own; else somebody who cannot be asked."""
+        client = run.client
+        there = client is not None and self._hub.clients.get(client.id) is client
+        if client is None or not there or client.era != HANDSHAKE:
+            client = Client(
+                era=HANDSHAKE,
+                agent=run.row.agent,
+                label="script",
+                owner=run.row.owner,
+                visit=Visit(run.row.session),
+                send=_nobody,
+            )
+            client.id = f"run:{run.id}"
+        flight = Flight(client, call.call_id, _Quiet(run, client))
+        # Its end must not be the script's: what a client takes back is the script, not one of its calls.
+        flight.task = None
+        client.flights[call.call_id] = flight
+
+        def leave() -> None:
+            client.flights.pop(call.call_id, None)
+            if not client.flights and client is not run.client:
+                self._hub.fleet.let_go(client.id)
+
+        return client, flight, leave
+
+    async def _sent(
+        self, run: Run, client: Client, flight: Flight, offered: Offered, call: ToolCall, entry: str
+    ) -> Answered:
+        hub, server = self._hub, offered.server
+        try:
+            spec = hub.fleet.spec(server)
+            upstream = await hub.fleet.reach(server, client)
+            differs = await hub.inventory.differs(upstream, offered.tool, offered.hash)
+        except CheckreinError as error:
+            self._finish(entry, "cancelled", evidence="unreachable", output=str(error))
+            return Answered(error=f"The server `{server}` cannot be reached, so nothing ran. {error}")
+        if differs:
+            self._finish(entry, "cancelled", evidence="definition", output=differs)
+            return Answered(error=f"`{offered.name}` was not called, so nothing ran. {differs}")
+        limits = hub.pipeline.policies.of("", "gateway").settings.gateway
+        seconds = spec.timeout or limits.call_seconds
+        # INVARIANT: what is executed is what was judged.
+        params: Message = {"name": offered.tool, "arguments": call.arguments}
+        bound = digest(["tools/call", offered.name, offered.hash, call.arguments])
+        errand = Errand(client, flight, upstream, "tools/call", params, seconds, bound, entry)
+
+        async def watched(work: Awaitable[Any]) -> Answered:
+            return await self._watched(run, errand, offered, spec.trusted, work)
+
+        found: Answered = await hub.relay.carry(errand, watched)
+        return found
+
+    async def _watched(
+        self, run: Run, errand: Errand, offered: Offered, trusted: bool, work: Awaitable[Any]
+    ) -> Answered:
+        entry, name = errand.entry, offered.name
+        tainted = "" if trusted else offered.server
+        try:
+            result = await work
+        except RpcError as error:
+            self._finish(entry, "failure", output=error.body, evidence="tool error")
+            self._taint(run, tainted)
+            return Answered(error=_said(error), tainted_by=tainted)
+        except TimeoutError:
+            self._finish(entry, "timeout", evidence="no answer")
+            return Answered(error=f"`{name}` did not answer within {errand.seconds:g} seconds. {UNKNOWN}")
+        except Gone as gone:
+            # INVARIANT: a call whose fate is unknown is recorded as unknown.
+            self._finish(entry, "unknown", output=str(gone), evidence="connection lost")
+            raise LostError(
+                f"The connection to `{offered.server}` was lost while it worked ({gone})."
+            ) from None
+        except CheckreinError as error:
+            self._finish(entry, "cancelled", output=str(error), evidence="not sent")
+            return Answered(error=f"`{name}` was not called, so nothing ran. {error}")
+        if wants_input(errand.upstream, result):
+            self._finish(entry, "failure", evidence="tool error")
+            return Answered(error=f"`{name}` wants to ask something, and nobody can be asked in a script.")
+        return self._delivered(run, entry, offered, tainted, result)
+
+    def _delivered(self, run: Run, entry: str, offered: Offered, tainted: str, result: Any) -> Answered:
+        failed = not isinstance(result, dict) or result.get("isError") is True
+        try:
+            excerpt = encode(result)[:_EXCERPT].decode("utf-8", "replace")
+        except (RecursionError, ValueError) as error:
+            self._finish(entry, "failure", output=str(error), evidence="tool error")
+            return Answered(error="The tool's result cannot be read.")
+        word, why = ("failure", "tool error") if failed else ("success", "")
+        self._finish(entry, word, output=excerpt, evidence=why)
+        self._taint(run, tainted)
+        if failed:
+            return Answered(value=result, error=_text(result) or "The tool failed.", tainted_by=tainted)
+        # A tool that says what it returns returns that; the others' results are whole, as they came.
+        structured = result.get("structuredContent")
+        if isinstance(offered.definition.get("outputSchema"), dict) and isinstance(structured, dict):
+            return Answered(value=structured, tainted_by=tainted)
+        return Answered(value=result, tainted_by=tainted)
+
+    def _taint(self, run: Run, server: str) -> None:
+        if not server:
+            return
+        # INVARIANT: a script that read an untrusted result is not trusted with outward calls unasked, nor is
+        # the session that reads what the script returns.
+        run.set(tainted_by=server)
+        if run.client is not None:
+            run.client.visit.tainted_by = server
+
+    def _finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
+        self._hub.calls.outcomes.add(entry, outcome, output=output, evidence=evidence)
+
+
+class _Quiet:
+    """A nested call's way to its client: questions pass, its progress is not the script's."""
+
+    def __init__(self, run: Run, client: Client) -> None:
+        self._run, self._client = run, client
+
+    def send(self, message: Message) -> None:
+        if message.get("method") != "notifications/progress":
+            (self._run.exchange or self._client).send(message)
+
+
+def _nobody(_message: Message) -> None:
+    """There is no client at the other end."""
+
+
+def _said(error: RpcError) -> str:
+    return str(error.message)[:_LONGEST_ERROR] or "The tool failed."
+
+
+def _text(result: Any) -> str:
+    content = result.get("content") if isinstance(result, dict) else None
+    rows = content if isinstance(content, list) else []
+    texts = [each.get("text") for each in rows if isinstance(each, dict)]
+    return "\n".join(each for each in texts if isinstance(each, str))[:_LONGEST_ERROR]

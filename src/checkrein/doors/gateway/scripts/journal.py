@@ -1,0 +1,229 @@
+"""What is written down of a run, before it matters: the script, its calls, its suspended bytes, its end.
+
+The runner and the desk write here. Everything a script says is sealed; the ledger says which bytes count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from checkrein.call import digest
+from checkrein.doors.gateway.scripts.run import Answered, Run, Script
+from checkrein.doors.gateway.scripts.vault import Vault
+from checkrein.execute.sandbox import DamagedError, Wanted
+from checkrein.ledger.entries import body_of_row
+from checkrein.pipeline import Pipeline
+from checkrein.store import Transaction
+from checkrein.store.records import of_entries
+from checkrein.store.runs import (
+    CallRow,
+    RunRow,
+    add_run,
+    calls_of,
+    claim_run,
+    end_run,
+    forget_run,
+    put_call,
+    suspend_run,
+)
+
+T = TypeVar("T")
+_AGAIN = "Run the script again."
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """A script that was put away, and the numbers of the calls it waits for."""
+
+    waiting: tuple[int, ...]
+    dumped: bytes
+
+
+_rest = msgspec.msgpack.Decoder(Rest)
+
+
+class Journal:
+    """The rows of runs, sealed and opened."""
+
+    def __init__(self, pipeline: Pipeline, vault: Vault) -> None:
+        self._pipeline, self._vault = pipeline, vault
+
+    # -- runs -------------------------------------------------------------------------------------------
+
+    async def begin(self, row: RunRow, script: Script) -> RunRow:
+        """A new run; the row as it was written."""
+        made = msgspec.structs.replace(
+            row, source=self._vault.put(msgspec.to_builtins(script), row.id, "source")
+        )
+        data = {
+            **_whose(row),
+            "language": row.language,
+            "source": digest(script.source),
+        }
+
+        def work(tx: Transaction) -> None:
+            add_run(tx, made)
+            self._pipeline.ledger.append(tx, "run_started", data, entry=row.id)
+
+        await self._write(work)
+        return made
+
+    def script(self, row: RunRow) -> Script:
+        """Raises DamagedError."""
+        try:
+            return msgspec.convert(self._vault.get(row.source, row.id, "source"), Script)
+        except msgspec.ValidationError:
+            raise DamagedError("What is stored of this run cannot be read.", remedy=_AGAIN) from None
+
+    async def suspend(self, run: Run, rest: Rest, rows: list[CallRow]) -> bool:
+        """Put the script away with the calls it waits for; False when it is not ours any more."""
+        rests = run.row.rests + 1
+        sealed = self._vault.close(msgspec.msgpack.encode(rest), run.id, "suspended", rests)
+        row = msgspec.structs.replace(
+            run.row, rests=rests, suspended=sealed, changed_at=self._pipeline.clock()
+        )
+        data = {
+            **_whose(row),
+            "rests": rests,
+            "bytes": _hash(sealed),
+            "waiting": [each.tool for each in rows if each.state == "asked"],
+        }
+
+        def work(tx: Transaction) -> bool:
+            if not suspend_run(tx, row):
+                return False
+            for each in rows:
+                put_call(tx, each)
+            self._pipeline.ledger.append(tx, "run_suspended", data, entry=row.id)
+            return True
+
+        done = await self._write(work, durable=True)
+        if done:
+            run.row = msgspec.structs.replace(row, state="waiting")
+            run.journal.update({each.number: each for each in rows})
+        return done
+
+    def rest(self, row: RunRow) -> Rest:
+        """The suspended script; raises DamagedError where they are not the last ones that were put away."""
+        last = ""
+        for record in of_entries(self._pipeline.store, [row.id]):
+            body = body_of_row(record)
+            if body["kind"] == "run_suspended":
+                last = str(body["data"].get("bytes", ""))
+            elif body["kind"] == "run_ended":
+                last = ""
+        # INVARIANT: older bytes of the same run, put back with everything beside them, do not run again.
+        if not row.suspended or last != _hash(row.suspended):
+            raise DamagedError("What is stored of this run is not what was put away last.", remedy=_AGAIN)
+        try:
+            return _rest.decode(self._vault.open(row.suspended, row.id, "suspended", row.rests))
+        except msgspec.MsgspecError:
+            raise DamagedError("What is stored of this run cannot be read.", remedy=_AGAIN) from None
+
+    async def claim(self, row: RunRow, holder: str) -> bool:
+        """Take the run to go on with it; one of all who try succeeds."""
+        now = self._pipeline.clock()
+        return await self._write(lambda tx: claim_run(tx, row, holder, now), durable=True)
+
+    async def end(self, run: Run, state: str, result: dict[str, Any], keep: float) -> bool:
+        """What came of it, once."""
+        now, row = self._pipeline.clock(), run.row
+        sealed = self._vault.put(result, row.id, "result")
+        data = {**_whose(row), "state": state, "calls": row.calls, "asks": row.asks, "refusals": row.refusals}
+
+        def work(tx: Transaction) -> bool:
+            if not end_run(tx, row, state, sealed, now, now + keep):
+                return False
+            self._pipeline.ledger.append(tx, "run_ended", data, entry=row.id)
+            return True
+
+        done = await self._write(work)
+        if done:
+            run.row = msgspec.structs.replace(row, state=state, result=sealed, suspended="", changed_at=now)
+        return done
+
+    def result(self, row: RunRow) -> dict[str, Any]:
+        """Raises DamagedError."""
+        found = self._vault.get(row.result, row.id, "result")
+        if not isinstance(found, dict):
+            raise DamagedError("What is stored of this run cannot be read.", remedy=_AGAIN)
+        return found
+
+    async def forget(self, id: str) -> None:  # noqa: A002 - the word of the table
+        await self._write(lambda tx: forget_run(tx, id))
+
+    # -- calls ------------------------------------------------------------------------------------------
+
+    def row(self, run: Run, wanted: Wanted, state: str, entry: str, definition: str = "") -> CallRow:
+        """A call as it is written down."""
+        pair = run.script.names.get(wanted.name)
+        return CallRow(
+            run=run.id,
+            number=wanted.id,
+            tool="__".join(pair) if pair else wanted.name[:160],
+            argument_hash=digest(wanted.arguments),
+            state=state,
+            entry=entry,
+            line=wanted.line,
+            at=self._pipeline.clock(),
+            arguments=self._vault.put([wanted.arguments, definition], run.id, "arguments", wanted.id),
+        )
+
+    async def note(self, run: Run, row: CallRow) -> None:
+        run.journal[row.number] = row
+        await self._write(lambda tx: put_call(tx, row))
+
+    async def settle(self, run: Run, row: CallRow, answered: Answered, state: str = "") -> None:
+        """What a call came to."""
+        state = state or ("denied" if answered.denied else "failed" if answered.error else "done")
+        sealed = self._vault.put(msgspec.to_builtins(answered), run.id, "answer", row.number)
+        run.known[row.number] = answered
+        await self.note(
+            run, msgspec.structs.replace(row, state=state, answer=sealed, at=self._pipeline.clock())
+        )
+
+    def asked_for(self, row: CallRow) -> tuple[dict[str, Any], str]:
+        """The arguments of a call and the definition it was made for; raises DamagedError."""
+        arguments, definition = self._vault.get(row.arguments, row.run, "arguments", row.number)
+        # INVARIANT: what was written beside the sealed arguments counts only where it says the same.
+        if digest(arguments) != row.argument_hash:
+            raise DamagedError("What is stored of this run is not what was written.", remedy=_AGAIN)
+        return arguments, definition
+
+    def answer(self, row: CallRow) -> Answered | None:
+        """What a call came to, if that is known; raises DamagedError."""
+        if not row.answer:
+            return None
+        try:
+            return msgspec.convert(self._vault.get(row.answer, row.run, "answer", row.number), Answered)
+        except msgspec.ValidationError:
+            raise DamagedError("What is stored of this run cannot be read.", remedy=_AGAIN) from None
+
+    def read(self, run: Run) -> None:
+        """Everything that is written of the run's calls; raises DamagedError."""
+        for row in calls_of(self._pipeline.store, run.id):
+            self.asked_for(row)
+            run.journal[row.number] = row
+            if (answered := self.answer(row)) is not None:
+                run.known[row.number] = answered
+
+    async def _write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
+        return await asyncio.shield(asyncio.wrap_future(self._pipeline.store.submit(work, durable=durable)))
+
+
+def _whose(row: RunRow) -> dict[str, Any]:
+    return {
+        "project": row.project,
+        "session": row.session,
+        "agent": row.agent,
+        "profile": row.profile,
+        "owner": row.owner,
+    }
+
+
+def _hash(sealed: str) -> str:
+    return hashlib.sha256(sealed.encode()).hexdigest()

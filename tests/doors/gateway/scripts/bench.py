@@ -1,0 +1,104 @@
+"""A gateway with scripts turned on: real servers, real sandboxes, a real store."""
+
+import asyncio
+import contextlib
+
+from checkrein.store.runs import calls_of, get_run, latest_runs
+from doors.gateway.house import House
+
+SETTINGS = """
+[evaluation]
+wait_seconds = 20
+
+[evaluation.profiles.free]
+
+[evaluation.profiles.safe]
+allowlist = ["srv__read_notes", "srv__echo"]
+
+[evaluation.profiles.supervised]
+denylist = ["srv__delete_*"]
+asklist = ["srv__*"]
+
+[evaluation.profiles.trusting]
+asklist = ["srv__*"]
+elicitationFallback = "allow"
+"""
+
+
+class Bench:
+    """A house whose settings allow scripts."""
+
+    def __init__(self, house, user_settings):
+        self.house, self._write = house, user_settings
+        self.pipeline = house.pipeline
+        self.settings(SETTINGS)
+
+    def settings(self, text, **values):
+        """Write the user's file; `values` go into [evaluation]."""
+        lines = "".join(f"{key} = {value}\n" for key, value in values.items())
+        self._write(text.replace("[evaluation]\n", f"[evaluation]\n{lines}", 1))
+
+    def set(self, **values):
+        text = SETTINGS.replace("wait_seconds = 20\n", "") if "wait_seconds" in values else SETTINGS
+        self.settings(text, **values)
+
+    @property
+    def hub(self):
+        return self.house.hub
+
+    @contextlib.asynccontextmanager
+    async def opened(self, **more):
+        async with self.house.opened(**more):
+            self.hub.scripts.wake()
+            yield self.hub
+
+    async def reopened(self, house=None):
+        """Another hub on the same folder, as after a restart."""
+        house = house or House(self.pipeline, self.house.folder)
+        house.specs = self.house.specs
+        await house.open()
+        house.hub.scripts.wake()
+        return house
+
+    def run_row(self, run_id):
+        return get_run(self.pipeline.store, run_id)
+
+    def last_run(self):
+        return latest_runs(self.pipeline.store, 1)[0]
+
+    def rows(self, run_id=None):
+        return calls_of(self.pipeline.store, run_id or self.last_run().id)
+
+    def questions(self):
+        rows = self.pipeline.store.query("SELECT entry FROM question WHERE state = 'asked' ORDER BY entry")
+        return [row[0] for row in rows]
+
+    async def answer(self, entry, word="approved", **more):
+        await asyncio.to_thread(
+            lambda: self.pipeline.answer(entry, word, actor="ada", channel="console", **more)
+        )
+
+
+def run(bench, work, *, servers=(("srv", {}),), **opening):
+    async def main():
+        for name, env in servers:
+            bench.house.server(name, env=env, trusted=True)
+        async with bench.opened(**opening):
+            await work()
+
+    asyncio.run(main())
+
+
+async def evaluate(guest, code, tool="eval", **arguments):
+    return await guest.call(tool, {"code": code, **arguments})
+
+
+def outcome(result):
+    """The result of a script that came to its end."""
+    assert result.get("isError") is not True, result
+    return result["structuredContent"]["result"]
+
+
+def failure(result):
+    assert result["isError"], result
+    return result["structuredContent"]["error"]

@@ -1,0 +1,154 @@
+"""A Python call's arguments as the names and plain values that are judged, and back again. No I/O."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from checkrein.errors import InputError
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_LONGEST_REPR = 1_000
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class Shape:
+    """How a function is called. `hidden` parameters are the program's own and no part of the call."""
+
+    def __init__(self, function: Callable[..., Any], hidden: Sequence[str] = ()) -> None:
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._hidden = frozenset(hidden)
+        parameters = self._signature.parameters
+        self._rest = next((n for n, p in parameters.items() if p.kind is p.VAR_KEYWORD), "")
+        unknown = self._hidden - set(parameters)
+        if unknown:
+            raise InputError(f"The tool has no parameter {', '.join(sorted(unknown))}.")
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Every argument by name, defaults too; a call that does not fit raises what Python raises."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        found = {name: value for name, value in bound.arguments.items() if name not in self._hidden}
+        if self._rest and self._rest in found:
+            more = found.pop(self._rest)
+            # INVARIANT: no argument is judged in the place of another of the same name.
+            if more.keys() & found.keys():
+                raise InputError(f"An argument is named twice: {', '.join(more.keys() & found.keys())}.")
+            found.update(more)
+        return found
+
+    def call(
+        self,
+        arguments: Mapping[str, Any],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """How to call the function with these; what is hidden stays as it was given."""
+        before = self._signature.bind_partial(*args, **(kwargs or {})).arguments
+        kinds, parameters = self._kinds(), self._signature.parameters
+        left, first, named = dict(arguments), list[Any](), dict[str, Any]()
+        for name, parameter in parameters.items():
+            if name in self._hidden:
+                if name not in before:
+                    continue
+                value = before[name]
+            elif parameter.kind is parameter.VAR_KEYWORD or name not in left:
+                continue
+            else:
+                value = converted(left.pop(name), kinds.get(name, Any), name, several=parameter.kind)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                first.extend(value)
+            elif parameter.kind is parameter.POSITIONAL_ONLY or (first and parameter.kind is _EITHER):
+                first.append(value)
+            else:
+                named[name] = value
+        if left and not self._rest:
+            raise InputError(f"The tool has no parameter {', '.join(sorted(left))}.")
+        named.update(left)
+        try:
+            self._signature.bind(*first, **named)
+        except TypeError as error:
+            raise InputError(f"The tool cannot be called with these arguments: {error}.") from None
+        return tuple(first), named
+
+    def _kinds(self) -> dict[str, Any]:
+        try:
+            return typing.get_type_hints(self._function)
+        except (NameError, TypeError, AttributeError):
+            return {}
+
+
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def converted(value: Any, kind: Any, name: str, *, several: Any = None) -> Any:
+    """A plain value as the type a parameter says, or InputError where it does not fit."""
+    if kind is Any or kind is inspect.Parameter.empty:
+        return value
+    wanted = list[kind] if several is inspect.Parameter.VAR_POSITIONAL else kind
+    validate = getattr(kind, "model_validate", None)
+    try:
+        if validate is not None and isinstance(value, dict):
+            return validate(value)
+        if isinstance(kind, type) and issubclass(kind, os.PathLike) and isinstance(value, str):
+            return kind(value)  # type: ignore[call-arg]
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        raise InputError(f"`{name}` does not fit: {error}.") from None
+    except TypeError:
+        # A type msgspec knows nothing about: the tool checks for itself.
+        return value
+    except ValueError as error:
+        raise InputError(f"`{name}` does not fit: {error}.") from None
+
+
+def plain(value: Any, opaque: list[str], path: str = "") -> Any:
+    """The value in the words of JSON; what JSON cannot hold is described, and named in `opaque`."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {_key(key, opaque, path): plain(item, opaque, f"{path}.{key}") for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [plain(item, opaque, f"{path}[]") for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item, opaque, f"{path}[]") for item in value), key=repr)
+    if isinstance(value, os.PathLike):
+        found = os.fspath(value)
+        return found if isinstance(found, str) else os.fsdecode(found)
+    dump = getattr(value, "model_dump", None)
+    try:
+        return dump(mode="json") if callable(dump) and not isinstance(value, type) else _built(value)
+    except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, it is described
+        opaque.append(path.lstrip("."))
+        return described(value)
+
+
+def _key(key: Any, opaque: list[str], path: str) -> str:
+    if type(key) is str:
+        return key
+    if type(key) in _PLAIN:
+        return str(key)
+    opaque.append(path.lstrip("."))
+    return described(key)
+
+
+def _built(value: Any) -> Any:
+    built = msgspec.to_builtins(value)
+    msgspec.json.encode(built)
+    return built
+
+
+def described(value: Any) -> str:
+    """What an object says of itself, cut short."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an object that cannot even say what it is
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}…"

@@ -32,6 +32,17 @@ class Standing:
     def restart(self, name):
         self.done.append(("restart", name))
 
+    def sign_in(self, name, actor):
+        self.done.append(("sign_in", name, actor))
+        return {"state": "waiting", "url": "https://accounts.example/"}
+
+    def sign_in_state(self, name):
+        return {"state": "waiting"}
+
+    def sign_out(self, name):
+        self.done.append(("sign_out", name))
+        return {"forgot": True}
+
     def logs(self, name, count):
         return [f"token={VALUE}"] * count
 
@@ -262,9 +273,25 @@ def test_without_a_server_the_file_can_be_seen_and_nothing_runs(asked):
 
 @pytest.mark.parametrize(
     "name",
-    "add import remove start stop restart reload logs test accept refuse set_secret remove_secret".split(),
+    (
+        "add import remove start stop restart reload logs test accept refuse set_secret remove_secret"
+        " sign_in sign_in_state sign_out"
+    ).split(),
 )
 def test_what_changes_something_is_a_persons(asked, pipeline, name, monkeypatch):
     monkeypatch.setattr(type(asked.agents), "not_a_person", lambda *_: "an agent asks")
     with pytest.raises(PersonOnlyError):
         perform(Asked(pipeline, asked.agents, asked.peer), f"upstream.{name}", {})
+
+
+def test_signing_in_and_out_is_passed_on_and_signing_out_is_recorded(do, gateway, files, recorded):
+    assert do("upstream.sign_in", name="files")["url"] == "https://accounts.example/"
+    assert do("upstream.sign_in_state", name="files")["state"] == "waiting"
+    assert do("upstream.sign_out", name="files") == {"forgot": True}
+    assert [each[:2] for each in gateway.done] == [("sign_in", "files"), ("sign_out", "files")]
+    assert gateway.done[0][2]
+    data = recorded("servers_changed")[-1]
+    assert (data["change"], data["server"]) == ("signed_out", "files") and data["actor"]
+    for name in ("upstream.sign_in", "upstream.sign_in_state", "upstream.sign_out"):
+        with pytest.raises(NotFoundError):
+            do(name, name="nobody")

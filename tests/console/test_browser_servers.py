@@ -9,6 +9,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.settings.servers import read_servers
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from doors.gateway.provider import Provider
 from notebook import DROP, READ
 
 pytestmark = [
@@ -297,3 +298,21 @@ def test_no_page_shuts_anyone_out(open_tab, full, theme):
             for node in each["nodes"]
         ]
         assert troubles == [], path
+
+
+def test_signing_in_at_a_server(open_tab, console, gateway):
+    pytest.importorskip("mcp")
+    with Provider() as provider:
+        console.desk.ask("upstream.add", name="mail", entry=provider.entry())
+        gateway().review("mail")
+        tab = open_tab(path="/servers/of/mail")
+        tab.get_by_role("button", name="Sign in", exact=True).click()
+        with tab.expect_popup() as popup:
+            tab.get_by_role("link", name="Go to 127.0.0.1").click()
+        # The sign-in page says yes at once and sends the browser back to us.
+        popup.value.get_by_text("You can close this window.").wait_for()
+        tab.get_by_text("You are signed in.").wait_for()
+        card(tab, "go").wait_for()
+        assert not any("/at/" in str(each[2].get("referer", "")) for each in provider.seen)
+        assert tab.troubles == []
+        console.desk.ask("upstream.remove", name="mail")

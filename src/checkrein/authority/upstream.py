@@ -47,12 +47,17 @@ class Gateway(Protocol):
     browse   what the running servers have: [{"server", "tool", "name", "state", "hidden", "definition",
              "flags", "annotations"}].
     review   what `Catalogue.review` says.
+    sign_in  begins one and returns what `sign_in_state` does: {"name", "state", "url", "port", "reason",
+             "remedy", "signed_in"}; state is none, waiting, done or failed, `url` where the person has to go.
     """
 
     def servers(self) -> list[Facts]: ...
     def start(self, name: str) -> Any: ...
     def stop(self, name: str) -> Any: ...
     def restart(self, name: str) -> Any: ...
+    def sign_in(self, name: str, actor: str) -> Facts: ...
+    def sign_in_state(self, name: str) -> Facts: ...
+    def sign_out(self, name: str) -> Facts: ...
     def logs(self, name: str, count: int) -> list[str]: ...
     def test(self, spec: ServerSpec) -> Facts: ...
     def browse(self, name: str | None) -> list[Facts]: ...
@@ -183,7 +188,7 @@ def _added(asked: Asked, wanted: _Import) -> list[Facts]:
 
 @verb("upstream.remove", person=True)
 def remove(asked: Asked, params: Params) -> Facts:
-    """{"name"}: the server leaves the file, and secrets that were kept for it alone go with it."""
+    """{"name"}: the server leaves the file; secrets kept for it alone and its sign-in go with it."""
     name = msgspec.convert(params["name"], str)
     gone = _named(_usable(), name)
 
@@ -236,6 +241,33 @@ def restart(asked: Asked, params: Params) -> Facts:
     running.reload()
     running.restart(name)
     return status_of(running, name)
+
+
+@verb("upstream.sign_in", person=True)
+def sign_in(asked: Asked, params: Params) -> Facts:
+    """{"name"}: begin a sign-in; the answer says where the person has to go."""
+    name = msgspec.convert(params["name"], str)
+    _named(_usable(), name)
+    return _gateway(asked).sign_in(name, asked.actor)
+
+
+# INVARIANT: no agent learns the address of a sign-in page, which would let it sign in as somebody else.
+@verb("upstream.sign_in_state", person=True)
+def sign_in_state(asked: Asked, params: Params) -> Facts:
+    """{"name"}: how the last attempt does, and whether somebody is signed in."""
+    name = msgspec.convert(params["name"], str)
+    _looked_at(name)
+    return _gateway(asked).sign_in_state(name)
+
+
+@verb("upstream.sign_out", person=True)
+def sign_out(asked: Asked, params: Params) -> Facts:
+    """{"name"}: forget what the sign-in left here; the server starts again without it."""
+    name = msgspec.convert(params["name"], str)
+    _named(_usable(), name)
+    found = _gateway(asked).sign_out(name)
+    _note(asked, {"change": "signed_out", "server": name})
+    return found
 
 
 def status_of(running: Gateway, name: str) -> Facts:

@@ -23,6 +23,7 @@ from checkrein.cli.servers_show import (
     show_state,
     show_test,
 )
+from checkrein.cli.servers_signin import sign_in, sign_out
 from checkrein.cli.terminal import plain, say, say_json
 from checkrein.errors import CheckreinError, InputError
 from checkrein.settings.server_imports import Found, plan
@@ -242,7 +243,7 @@ def logs(name: str, count: int, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def remove(name: str, yes: bool, as_json: bool) -> None:
-    """Take a server out of the file, with the secrets that were kept for it alone."""
+    """Take a server out of the file, with its sign-in and the secrets that were kept for it alone."""
     confirmed(f"Remove {name}?", yes)
     gone = ask_server("upstream.remove", doing=f"Stopping {name}", name=name)
     if as_json:
@@ -263,5 +264,5 @@ def test(name: str, as_json: bool) -> None:
         show_test(found)
 
 
-for each in (accept, browse, connect, import_, refuse, review, secret):
+for each in (accept, browse, connect, import_, refuse, review, secret, sign_in, sign_out):
     servers.add_command(each)

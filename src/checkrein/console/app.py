@@ -73,6 +73,8 @@ ACTIONS: dict[str, Handler] = {
     "/servers/of/{name}/test": servers.test,
     "/servers/of/{name}/remove": servers.remove,
     "/servers/of/{name}/do/{what}": servers.switch,
+    "/servers/of/{name}/sign-in": servers.sign_in,
+    "/servers/of/{name}/sign-out": servers.sign_out,
     "/health/verify": health.verify,
     "/health/passphrase": health.passphrase,
     "/sign-out": entrance.sign_out,

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from checkrein.settings.servers import read_servers, servers_file
+from doors.gateway.provider import Provider, signs_in
 from notebook import DROP, READ
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}\u202egnp.exe\x1b[31m"
@@ -232,3 +233,72 @@ def test_without_the_gateway_the_file_is_still_shown(pipeline, agents, home):
     servers_file().write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}}), encoding="utf-8")
     found = Desk(pipeline, agents, None).ask("upstream.list")
     assert [each["name"] for each in found["servers"]] == ["a"]
+
+
+@pytest.fixture
+def provider():
+    pytest.importorskip("mcp")
+    with Provider() as made:
+        yield made
+
+
+@pytest.fixture
+def mail(visitor, provider, gateway):
+    """A server that wants a sign-in, in the file."""
+    path = servers_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": {"mail": provider.entry()}}))
+    path.chmod(0o600)
+    gateway().review("mail")
+    return provider
+
+
+def link_of(text):
+    found = re.search(
+        r'<a class="button good" href="([^"]+)" target="_blank" rel="noopener noreferrer">', text
+    )
+    return html.unescape(found[1])
+
+
+def test_a_person_signs_in_from_the_page(visitor, mail, gateway):
+    page = visitor.get("/servers/of/mail").text
+    assert "Nobody is signed in." in page and ">Sign in</button>" in page and ">Sign out</button>" not in page
+    assert visitor.post("/servers/of/mail/sign-in").status == 303
+    page = visitor.get("/servers/of/mail").text
+    assert f"Go to {mail.origin.removeprefix('http://')}" in page
+    assert 'data-sign-in="waiting"' in visitor.piece("/servers/of/mail/state").text
+    assert signs_in(link_of(page))[0] == 200
+    until(lambda: 'data-sign-in="done"' in visitor.piece("/servers/of/mail/state").text)
+    page = visitor.get("/servers/of/mail").text
+    assert "You are signed in." in page and set(picks(page)) == {"go"}
+    visitor.post("/servers/of/mail/sign-in")
+    assert "Signed in at mail." in visitor.get("/servers/of/mail").text
+    assert visitor.post("/servers/of/mail/sign-out").status == 303
+    page = visitor.get("/servers/of/mail").text
+    assert "Signed out of mail." in page and "Nobody is signed in." in page
+
+
+def test_a_sign_in_that_failed_says_why(visitor, mail):
+    mail.refused = "<script>alert(1)</script>"
+    visitor.post("/servers/of/mail/sign-in")
+    signs_in(link_of(visitor.get("/servers/of/mail").text))
+    until(lambda: 'data-sign-in="failed"' in visitor.piece("/servers/of/mail/state").text)
+    page = visitor.get("/servers/of/mail").text
+    assert "said no (&lt;script&gt;" in page and "<script>alert" not in page
+    mail.registers = False
+    visitor.post("/servers/of/mail/sign-in")
+    assert "does not let programs register" in visitor.get("/servers/of/mail").text
+
+
+def test_a_sign_in_is_given_up(visitor, mail):
+    visitor.post("/servers/of/mail/sign-in")
+    page = visitor.get("/servers/of/mail").text
+    assert ">Give up</button>" in page
+    visitor.post("/servers/of/mail/sign-out")
+    assert ">Sign in</button>" in visitor.get("/servers/of/mail").text
+
+
+def test_a_server_without_a_sign_in_shows_none(visitor, added):
+    assert "Sign-in" not in visitor.get("/servers/of/notes").text
+    visitor.post("/servers/of/notes/sign-in")
+    assert "it has no sign-in" in visitor.get("/servers/of/notes").text

@@ -3,6 +3,7 @@ import pytest
 from checkrein.doors.gateway.signed_in import (
     SignedIn,
     forget_sign_in,
+    is_signed_in,
     keep_sign_in,
     read_sign_in,
     sign_in_file,
@@ -38,3 +39,13 @@ def test_it_can_be_forgotten():
     keep_sign_in("mail", KEPT)
     assert forget_sign_in("mail") and not forget_sign_in("mail")
     assert read_sign_in("mail", URL) == SignedIn(url=URL)
+
+
+def test_only_tokens_make_a_sign_in(home):
+    assert not is_signed_in("mail")
+    keep_sign_in("mail", SignedIn(url=URL, client={"client_id": "c"}))
+    assert not is_signed_in("mail")
+    keep_sign_in("mail", KEPT)
+    assert is_signed_in("mail")
+    sign_in_file("mail").write_bytes(b"{")
+    assert not is_signed_in("mail")

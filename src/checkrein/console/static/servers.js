@@ -22,13 +22,14 @@ async function look() {
     const found = await piece(list ? "/servers/rows" : `/servers/of/${state.dataset.state}/state`);
     if (!found.ok) return;
     const before = state?.querySelector("[data-mark]")?.dataset;
-    const was = { mark: before?.mark, state: before?.nowState };
+    const was = { mark: before?.mark, state: before?.nowState, signIn: before?.signIn };
     const box = list ?? state;
     exchange(box, found.nodes);
     const after = state?.querySelector("[data-mark]")?.dataset;
     if (!after || after.mark === was.mark) return;
     say(`It is ${after.nowState} now.`);
-    if (was.state === "starting") location.reload();
+    // While somebody signs in there is nothing on the page that they could be about to accept.
+    if (was.state === "starting" || was.signIn === "waiting") location.reload();
     else stale.hidden = false;
   } catch { /* the banner says it */ } finally { looking = false; }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -77,8 +78,27 @@ def switch(visit: Visit) -> Response:
     return visit.back(back, f"{name} is {_DONE[what]}.")
 
 
+def sign_in(visit: Visit) -> Response:
+    """Find out where to sign in; the page then has the way there."""
+    name = visit.named["name"]
+    back = f"/servers/of/{name}"
+    try:
+        found = visit.desk.ask("upstream.sign_in", name=name)
+    except CheckreinError as error:
+        return visit.back(back, f"{name}: {error}", "bad")
+    if found["state"] == "waiting":
+        return visit.back(back)
+    return visit.back(back, f"Signed in at {name}." if found["signed_in"] else f"{name} asks for no sign-in.")
+
+
+def sign_out(visit: Visit) -> Response:
+    name = visit.named["name"]
+    visit.desk.ask("upstream.sign_out", name=name)
+    return visit.back(f"/servers/of/{name}", f"Signed out of {name}.")
+
+
 def remove(visit: Visit) -> Response:
-    """Out of the file, with the secrets that were kept for it alone."""
+    """Out of the file, with its sign-in and the secrets that were kept for it alone."""
     name = visit.named["name"]
     if visit.form.text("sure") != "yes":
         return visit.back(f"/servers/of/{name}", "Tick the box to say that you mean it.", "bad")
@@ -152,8 +172,18 @@ def _server(visit: Visit) -> tuple[Facts, Facts]:
     found, name = _servers(visit), visit.named["name"]
     for each in found["servers"]:
         if each["name"] == name:
-            return each, found
+            return _with_sign_in(visit, each), found
     raise NotFoundError(f"There is no server {name[:40]!r}.")
+
+
+def _with_sign_in(visit: Visit, server: Facts) -> Facts:
+    """With how its sign-in does, and the host a person is led to, where it has one."""
+    if not server["entry"].get("oauth"):
+        return {**server, "sign_in": None}
+    found = visit.desk.ask("upstream.sign_in_state", name=server["name"])
+    host = urlsplit(found["url"]).netloc
+    mark = f"{server['mark']} {found['state']} {found['signed_in']}"
+    return {**server, "sign_in": {**found, "host": host}, "mark": mark}
 
 
 def _row(status: Facts) -> Facts:

@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from checkrein.doors.gateway.keeper import Audience, Keeper, Limits, Unreachable, Wants
 from checkrein.doors.gateway.messages import Message
+from checkrein.doors.gateway.signed_in import forget_sign_in
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.errors import CheckreinError, NotFoundError
 from checkrein.settings.servers import ServerSpec, read_servers, stamp
@@ -43,6 +44,10 @@ class Fleet:
     @property
     def names(self) -> list[str]:
         return sorted(self._specs)
+
+    @property
+    def specs(self) -> dict[str, ServerSpec]:
+        return dict(self._specs)
 
     def spec(self, server: str) -> ServerSpec:
         found = self._specs.get(server)
@@ -124,7 +129,7 @@ class Fleet:
         for name in [*before]:
             after = self._specs.get(name)
             if after is None or after != before[name]:
-                self._retire(name)
+                self._retire(name, forget=after is None or after.url != before[name].url)
         for name, spec in self._specs.items():
             if name not in self._keepers:
                 keeper = Keeper(spec, self._audience, facts=self._facts, limits=self._limits, say=self._say)
@@ -139,13 +144,21 @@ class Fleet:
         except CheckreinError as error:
             self._say(f"{keeper.name} could not be started: {error}")
 
-    def _retire(self, name: str) -> None:
+    def _retire(self, name: str, *, forget: bool) -> None:
         keeper = self._keepers.pop(name, None)
         if (first := self._first.pop(name, None)) is not None:
             first.cancel()
         self._withdrawn(name)
+        if forget:
+            forget_sign_in(name)
         if keeper is not None:
-            self._do(keeper.retire())
+            self._do(self._retired(keeper, forget))
+
+    async def _retired(self, keeper: Keeper, forget: bool) -> None:
+        await keeper.retire()
+        # A token may have been renewed on the way out.
+        if forget and keeper.name not in self._specs:
+            forget_sign_in(keeper.name)
 
     def let_go(self, client_id: str) -> None:
         """A client left. That somebody else used a connection before is still known."""

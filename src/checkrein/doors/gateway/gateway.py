@@ -15,10 +15,13 @@ from typing import Any, TypeVar
 from checkrein.agents import Agents, user_name
 from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
 from checkrein.doors.gateway.hub import Hub
+from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.leftovers import sweep
 from checkrein.doors.gateway.passing import Passed
 from checkrein.doors.gateway.sealing import Seal
-from checkrein.errors import CheckreinError, StoreError
+from checkrein.doors.gateway.sign_in_attempts import Attempt, Attempts, check_address
+from checkrein.doors.gateway.signed_in import forget_sign_in
+from checkrein.errors import CheckreinError, NotFoundError, StoreError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.settings.servers import ServerSpec
@@ -40,6 +43,7 @@ class Gateway:
         self._http: Any = None
         self._tokens: Any = None
         self._ending: asyncio.Event | None = None
+        self._attempts = Attempts(self._signed_in)
         self._fault = ""
 
     @cached_property
@@ -89,6 +93,7 @@ class Gateway:
             try:
                 await self._look_at_http(hub)
                 hub.fleet.look()
+                await self._attempts.keep_only(hub.fleet.specs)
                 hub.look_at_rules()
             except Exception as error:  # noqa: BLE001 - what fails now is looked at again in a moment
                 self._say(f"in the gateway: {type(error).__name__}: {error}")
@@ -126,6 +131,7 @@ class Gateway:
 
     async def _close(self, hub: Hub) -> None:
         hub.subscriptions.end()
+        await self._attempts.close()
         if self._http is not None:
             await self._http.close()
         if self._front is not None:
@@ -225,6 +231,57 @@ class Gateway:
             await keeper.start()
             await hub.news.listed()
         return self._status(hub, name)
+
+    def sign_in(self, name: str, actor: str = "") -> dict[str, Any]:
+        """Have a person sign in at a server: the address to go to, once it is known; then it goes on."""
+        return self._do(self._sign_in(name, actor))
+
+    async def _sign_in(self, name: str, actor: str) -> dict[str, Any]:
+        hub = self._known()
+        hub.fleet.look()
+        seconds = self._pipeline.policies.of("", "gateway").settings.gateway.start_seconds
+        return await self._attempts.begin(hub.fleet.spec(name), actor, min(seconds, _ANSWER_SECONDS / 2))
+
+    async def _signed_in(self, attempt: Attempt) -> None:
+        """A person came back: the server is started with what they brought, unless they have stopped it."""
+        hub, name = self._known(), attempt.spec.name
+        hub.fleet.look()
+        if hub.fleet.specs.get(name) is None or hub.fleet.spec(name).url != attempt.spec.url:
+            forget_sign_in(name)
+            raise NotFoundError(f"{name} was removed or changed meanwhile.")
+        data = {"change": "signed_in", "server": name, "actor": attempt.actor}
+        await asyncio.to_thread(self._pipeline.note, "servers_changed", data)
+        if hub.fleet.spec(name).enabled:
+            await self._change(name, "restart")
+
+    def sign_in_state(self, name: str) -> dict[str, Any]:
+        """How the last attempt to sign in does: waiting, done, or failed and why."""
+
+        async def read() -> dict[str, Any]:
+            hub = self._known()
+            hub.fleet.look()
+            return self._attempts.state(hub.fleet.spec(name))
+
+        return self._do(read())
+
+    def sign_out(self, name: str) -> dict[str, Any]:
+        """Forget what a sign-in left; the server goes on without it, if it lets us. Whether there was one."""
+        return self._do(self._sign_out(name))
+
+    async def _sign_out(self, name: str) -> dict[str, Any]:
+        hub = self._known()
+        hub.fleet.look()
+        spec = hub.fleet.spec(name)
+        check_address(spec)
+        await self._attempts.forget(name)
+        # Stopped first: a connection that renews its token would bring the file back.
+        await self._change(name, "stop")
+        forgot = forget_sign_in(name)
+        if spec.enabled:
+            # That it asks for a sign-in now is no surprise, and its status says so.
+            with contextlib.suppress(Unreachable):
+                await self._change(name, "start")
+        return {**self._status(hub, name), "forgot": forgot}
 
     def logs(self, name: str, count: int = 50) -> list[str]:
         async def read() -> list[str]:

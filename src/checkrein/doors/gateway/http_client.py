@@ -13,7 +13,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import (
+    OAuthClientProvider,
+    OAuthFlowError,
+    OAuthRegistrationError,
+    OAuthTokenError,
+)
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import (
@@ -285,13 +290,40 @@ class Provider(OAuthClientProvider):
             self.context.oauth_metadata = OAuthMetadata.model_validate(self._kept.metadata)
             self.context.auth_server_url = str(self.context.oauth_metadata.issuer)
 
+    async def _refresh_token(self) -> httpx2.Request:
+        # Another connection to the same server may have done so before, and what it had is used up.
+        self._kept = read_sign_in(self._name, self._kept.url)
+        self.context.current_tokens = await self.get_tokens()
+        self.context.client_info = await self.get_client_info()
+        if not self.context.can_refresh_token():
+            raise self._nobody()
+        return await super()._refresh_token()
+
+    async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
+        # Out of order is not a no: what is kept may be good again in a moment.
+        if response.status_code >= 500 or response.status_code == 429:
+            raise PipeError(
+                f"{self._name}: the sign-in cannot be renewed now (HTTP {response.status_code}).",
+                remedy="Try again later.",
+            )
+        return await super()._handle_refresh_response(response)
+
+    def _expected_issuer(self) -> str:
+        # Asked before we register anywhere, which nobody wants who does not sign in then.
+        if self._sign_in is None:
+            raise self._nobody()
+        return super()._expected_issuer()
+
+    def _nobody(self) -> PipeError:
+        return PipeError(
+            f"{self._name} asks for a sign-in.",
+            remedy=f"Run `checkrein servers sign-in {self._name}`.",
+            lasting=True,
+        )
+
     async def _ask(self, url: str) -> None:
         if self._sign_in is None:
-            raise PipeError(
-                f"{self._name} asks for a sign-in.",
-                remedy=f"Run `checkrein servers sign-in {self._name}`.",
-                lasting=True,
-            )
+            raise self._nobody()
         # A person's browser is sent nowhere we would not go ourselves.
         await self._outside.addresses(url)
         found = await self._sign_in(url)
@@ -320,5 +352,26 @@ class Provider(OAuthClientProvider):
         return None if self._sign_in and self._sign_in.redirect_uri not in known else found
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        # Written down with the tokens made for it: an attempt that is given up spoils nothing.
         self._kept.client = client_info.model_dump(mode="json", exclude_none=True)
-        keep_sign_in(self._name, self._kept)
+
+
+def trouble(name: str, error: BaseException) -> PipeError | None:
+    """What went wrong while signing in, in words for a person; None when it was something else."""
+    if not isinstance(error, OAuthFlowError):
+        return None
+    said = "".join(char for char in str(error) if char.isprintable())[:200].rstrip(".")
+    if isinstance(error, OAuthRegistrationError):
+        return PipeError(
+            f"{name} does not let programs register themselves for a sign-in: {said}.",
+            remedy="If it has access tokens, give it one as a header in the servers file instead.",
+            lasting=True,
+        )
+    if said.startswith("State parameter mismatch"):
+        said = "what came back was not the answer to our question"
+    elif isinstance(error, OAuthTokenError):
+        said = f"no token was given ({said})"
+    return PipeError(
+        f"Signing in at {name} failed: {said}.",
+        remedy=f"Run `checkrein servers sign-in {name}` to try again.",
+    )

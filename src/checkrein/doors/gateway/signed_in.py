@@ -37,6 +37,14 @@ def read_sign_in(name: str, url: str) -> SignedIn:
     return found if found.url == url else SignedIn(url=url)
 
 
+def is_signed_in(name: str) -> bool:
+    """Whether somebody signed in there; not whether the server still thinks so."""
+    try:
+        return bool(msgspec.json.decode(sign_in_file(name).read_bytes(), type=SignedIn).tokens)
+    except (OSError, msgspec.MsgspecError):
+        return False
+
+
 def keep_sign_in(name: str, kept: SignedIn) -> None:
     """Whole or not at all, for our eyes only."""
     path = sign_in_file(name)

@@ -20,7 +20,7 @@ from checkrein.doors.gateway.messages import (
     failure,
     response,
 )
-from checkrein.doors.gateway.pipes import Gone, pipe_for
+from checkrein.doors.gateway.pipes import Gone, SignIn, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.settings.servers import ServerSpec, resolve
 
@@ -46,7 +46,7 @@ class _Alone:
 async def trial(spec: ServerSpec, limits: Limits) -> dict[str, Any]:
     """What the server says about itself; raises Unreachable or what keeps it from starting."""
     began = time.monotonic()
-    upstream = await _started(await asyncio.to_thread(resolve, spec), limits)
+    upstream = await started(await asyncio.to_thread(resolve, spec), limits.start_seconds)
     try:
         tools = await pages(upstream, "tools")
         prompts = await pages(upstream, "prompts")
@@ -66,13 +66,16 @@ async def trial(spec: ServerSpec, limits: Limits) -> dict[str, Any]:
     }
 
 
-async def _started(spec: ServerSpec, limits: Limits) -> Upstream:
+async def started(spec: ServerSpec, seconds: float, sign_in: SignIn | None = None) -> Upstream:
+    """A connection to a server whose references are resolved; nobody else knows of it."""
     wrong: WrongEra | None = None
     info = {"name": "checkrein", "title": "Checkrein", "version": checkrein.__version__}
     for era in (HANDSHAKE, STATELESS):
-        upstream = Upstream(spec.name, lambda hear, over: pipe_for(spec, hear, over), _Alone())
+        upstream = Upstream(
+            spec.name, lambda hear, over: pipe_for(spec, hear, over, sign_in=sign_in), _Alone()
+        )
         try:
-            await upstream.start(era=era, capabilities=EVERYTHING, info=info, seconds=limits.start_seconds)
+            await upstream.start(era=era, capabilities=EVERYTHING, info=info, seconds=seconds)
             return upstream
         except WrongEra as error:
             wrong = error

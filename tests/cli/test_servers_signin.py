@@ -1,0 +1,110 @@
+"""Signing in as a user meets it: a real server of ours, a real sign-in page, a browser beside it."""
+
+import json
+import re
+import webbrowser
+
+import pytest
+
+from checkrein.cli import servers_signin
+from checkrein.cli.opening import reading
+from checkrein.doors.gateway.signed_in import is_signed_in
+from checkrein.store import records
+from doors.gateway.provider import Provider, signs_in
+
+pytest.importorskip("mcp")
+
+
+@pytest.fixture
+def provider():
+    with Provider() as made:
+        yield made
+
+
+@pytest.fixture
+def mail(run, server, provider):
+    """A server that wants a sign-in, added as a user does."""
+    shown = run("servers", "add", "mail", "--url", provider.url, "--oauth", code=1)
+    assert "checkrein servers sign-in mail" in shown
+    return provider
+
+
+def way_of(signing, until):
+    address = re.compile(r"^http://127\.0\.0\.1:\d+/authorize\?\S+$", re.MULTILINE)
+    return until(lambda: address.search(signing.said()))[0]
+
+
+def test_a_person_signs_in(run, mail, started, until):
+    signing = started("servers", "sign-in", "mail", "--no-browser")
+    signs_in(way_of(signing, until))
+    assert signing.wait(20) == 0
+    shown = signing.said()
+    assert "Signed in at mail." in shown and "mail: ready" in shown and "servers review mail" in shown
+    assert "0 offered, 1 hidden" in run("servers")
+    assert run.json("servers", "sign-in", "mail", "--json")["state"] == "done"
+    assert "Signed out of mail." in run("servers", "sign-out", "mail")
+    assert not is_signed_in("mail")
+    assert "Nobody was signed in" in run("servers", "sign-out", "mail")
+    assert run.json("servers", "sign-out", "mail", "--json")["forgot"] is False
+    with reading() as reader:
+        record = "".join(str(row) for row in records.after(reader, 0))
+    assert "signed_in" in record and "signed_out" in record and "token-1" not in record
+
+
+def test_what_a_script_reads_is_one_answer(mail, started, until, home):
+    signing = started("servers", "sign-in", "mail", "--json")
+    signs_in(way_of(signing, until))
+    assert signing.wait(20) == 0
+    answer = json.loads(signing.said().partition("come back ...")[2])
+    assert (answer["state"], answer["signed_in"]) == ("done", True)
+
+
+def test_a_no_is_an_error_with_its_reason(mail, started, until):
+    mail.refused = "access_denied"
+    signing = started("servers", "sign-in", "mail", "--no-browser")
+    signs_in(way_of(signing, until))
+    assert signing.wait(20) == 1
+    assert "said no (access_denied" in signing.said() and "Traceback" not in signing.said()
+
+
+def test_a_server_that_is_removed_meanwhile(run, mail, started, until):
+    signing = started("servers", "sign-in", "mail", "--no-browser")
+    way_of(signing, until)
+    run("servers", "remove", "mail", "--yes")
+    assert signing.wait(20) != 0
+    assert "There is no server 'mail'" in signing.said() or "given up" in signing.said()
+
+
+def test_servers_without_a_sign_in_say_so(run, server, provider):
+    run("servers", "add", "plain", "--url", "https://mcp.example.test/mcp", "--no-start")
+    assert "oauth" in run("servers", "sign-in", "plain", code=2)
+    assert "There is no server" in run("servers", "sign-in", "nobody", code=4)
+    assert "There is no server" in run("servers", "sign-out", "nobody", code=4)
+
+
+def test_an_agent_signs_nobody_in_and_learns_no_address(mail, agent):
+    for words in (("sign-in", "mail", "--json"), ("sign-out", "mail")):
+        done = agent.run("servers", *words)
+        assert done.returncode == 7 and "authorize" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("no_browser", "far", "tty"),
+    [(False, "", True), (False, "", False), (True, "", True), (False, "x", True)],
+)
+def test_the_browser_is_opened_where_the_person_sits(monkeypatch, capsys, no_browser, far, tty):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(servers_signin.sys.stderr, "isatty", lambda: tty, raising=False)
+    monkeypatch.setenv("SSH_CONNECTION", far)
+    url = "https://accounts.example/authorize"
+    servers_signin._show_way({"url": url, "port": 4711}, no_browser)
+    said = capsys.readouterr().err
+    assert url in said and ("ssh -L 4711:127.0.0.1:4711" in said) == bool(far)
+    assert opened == ([] if no_browser or far or not tty else [url])
+
+
+def test_an_attempt_somebody_gave_up(monkeypatch):
+    monkeypatch.setattr(servers_signin, "ask_server", lambda *_, **__: {"state": "none"})
+    with pytest.raises(Exception, match="given up"):
+        servers_signin._waited("mail")

@@ -206,14 +206,6 @@ def take(
     return Taken(arguments)
 
 
-def finish(pipeline: Pipeline, outcome: Outcome) -> None:
-    """Put what became of a call on the record."""
-    if outcome.about is None:
-        pipeline.finish(outcome.entry, outcome.outcome, output=outcome.output, evidence=outcome.evidence)
-    else:
-        pipeline.finish_soon([outcome]).result()
-
-
 def _approved(
     pipeline: Pipeline, entry: str, call: ToolCall, kept: dict[str, Any] | None
 ) -> dict[str, Any] | None:
@@ -436,4 +428,4 @@ def _finish(asked: Asked, params: Params) -> None:
     why = asked.agents.run_by_agent(asked.peer, itself=True)
     if why and told.outcome in ("success", "failure"):
         told = Outcome(told.entry, "unknown", told.output, f"{told.outcome} reported, but {why}")
-    finish(asked.pipeline, told)
+    asked.pipeline.finish(told.entry, told.outcome, output=told.output, evidence=told.evidence)

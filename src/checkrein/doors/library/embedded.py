@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading
@@ -17,13 +18,17 @@ from checkrein.asking import Remember
 from checkrein.authority import Asked, library, myself, question
 from checkrein.authority.library import DOOR, Settled, Taken, Wish
 from checkrein.call import ToolCall, digest
-from checkrein.errors import InputError, NotFoundError, StoreBusyError
-from checkrein.finishing import About, Outcome
+from checkrein.doors.library.reports import Reports
+from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreBusyError
+from checkrein.finishing import About, Finishing, Outcome
 from checkrein.judged import Decided
 from checkrein.ledger.entries import body_of_row
 from checkrein.ledger.query import Filter, entries
 from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce, Policies
+from checkrein.policy import refuse
+from checkrein.settings import Settings
+from checkrein.settings.sources import Loaded, with_overrides
 from checkrein.store import Reader, records
 from checkrein.store.sqlite import SqliteStore
 
@@ -43,9 +48,18 @@ class _Ours(InForce, frozen=True):
 
 
 class _Policies(Policies):
-    def __init__(self, reader: Reader, overrides: Sequence[str], folder: Path) -> None:
+    def __init__(self, reader: Reader, overrides: Sequence[str], folder: Path, alone: bool) -> None:
         super().__init__(reader, overrides)
-        self._folder = os.path.realpath(folder)
+        self._folder, self._alone = os.path.realpath(folder), alone
+
+    def loaded(self, project: str) -> Loaded:
+        """The settings files as they are now; none of them where the program's tests want to be alone."""
+        if not self._alone:
+            return super().loaded(project)
+        try:
+            return Loaded(with_overrides(Settings(), self._overrides))
+        except CheckreinError as error:
+            return Loaded(Settings(), fault=str(error), error=error)
 
     def _compile(self, project: str, door: str, phase: str | None, profile: str) -> InForce:
         found = super()._compile(project, door, phase, profile)
@@ -59,8 +73,14 @@ class Embedded:
     near = True
 
     def __init__(
-        self, folder: Path, *, settings: Sequence[str] = (), clock: Callable[[], float] | None = None
+        self,
+        folder: Path,
+        *,
+        settings: Sequence[str] = (),
+        clock: Callable[[], float] | None = None,
+        alone: bool = False,
     ) -> None:
+        """`settings`: as after `--set`. `alone`: no settings file of the user or the project counts."""
         try:
             store = SqliteStore.open(folder, wait=LOCK_SECONDS)
         except StoreBusyError as error:
@@ -70,13 +90,24 @@ class Embedded:
         given = {} if clock is None else {"clock": clock}
         self.pipeline = Pipeline(store, folder, overrides=settings, **given)
         # INVARIANT: no tool changes the record that judges it.
-        self.pipeline.policies = _Policies(store, settings, folder)
+        self.pipeline.policies = _Policies(store, settings, folder, alone)
+        self._finishes = Finishing(
+            self.pipeline.policies, self.pipeline.ledger, self.pipeline.mirror, self.pipeline.clock
+        )
         self._begun: dict[str, About] = {}
+        self._reports = Reports(self._record)
+        self._process, self._closed = os.getpid(), False
+        # A program that ends without closing its gate still reports what it did.
+        atexit.register(self.close)
         warm.ready()
         self._close_open_ones()
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Decided | Callable[[], Decided]:
         """The verdict, or (where recording it waits for the disk) how to come to it."""
+        if os.getpid() != self._process:
+            # INVARIANT: a forked process shares no store with its parent.
+            why = "This process was forked from the one that has the store open."
+            return Decided("", refuse("record", why, "Open a gate in each process."))
         considered = library.consider(self.pipeline, call, wish, phase)
         if isinstance(considered, Decided):
             return considered
@@ -120,8 +151,20 @@ class Embedded:
 
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None:
         # What is known is used once: a second word about a call is looked up and dropped.
-        about = self._begun.pop(entry, None)
-        library.finish(self.pipeline, Outcome(entry, outcome, output, evidence, about))
+        told = Outcome(entry, outcome, output, evidence, self._begun.pop(entry, None))
+        if told.about is not None and outcome == "success":
+            self._reports.add(told)
+            return
+        # INVARIANT: what costs trust is on the record before the next call is judged.
+        self._reports.flush()
+        self._record([told], missing=True)
+
+    def flush(self) -> None:
+        """Put every outcome there is on the record."""
+        self._reports.flush()
+
+    def _record(self, outcomes: Sequence[Outcome], *, missing: bool = False) -> None:
+        self.pipeline.store.write(self._finishes.work(outcomes, missing=missing))
 
     def questions(self) -> list[dict[str, Any]]:
         pipeline = self.pipeline
@@ -158,7 +201,11 @@ class Embedded:
         return came_to
 
     def close(self) -> None:
-        self.pipeline.close()
+        atexit.unregister(self.close)
+        if os.getpid() == self._process and not self._closed:
+            self._closed = True
+            self._reports.close()
+            self.pipeline.close()
 
     def _edit(self, entry: str) -> Path:
         if not entry.isalnum():

@@ -61,6 +61,7 @@ class Gate:
         answer_with: Callable[[dict[str, Any]], Any] | None = None,
         auto_resume: Callable[[Pending], Any] | None = None,
         settings: Sequence[str] = (),
+        authority: Authority | None = None,
     ) -> None:
         """`embedded`: the folder of a store of its own. `server`: the user's running server instead.
 
@@ -76,7 +77,7 @@ class Gate:
         self.manner = Manner(
             phase=phase, asks=asks, denials=denials, answer_with=answer_with, auto_resume=auto_resume
         )
-        self.authority: Authority = _authority(embedded, server, agent, settings)
+        self.authority: Authority = authority or _authority(embedded, server, agent, settings)
         self._run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("checkrein_run", default=None)
         self._cwd = str(Path.cwd())
 
@@ -318,6 +319,10 @@ class Gate:
         if run is not None and run.require_approval:
             return Wish(hold="The program asks for a person's approval of everything in this run.")
         return spec.wishes.of(call.server, call.tool, given, may_wait=may_wait)
+
+    def flush(self) -> None:
+        """Put the outcomes of the last moment on the record; closing does so too."""
+        self.authority.flush()
 
     def close(self) -> None:
         """Let go of the store; questions stay."""

@@ -89,6 +89,9 @@ class Remote:
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None:
         self._ask("finish", None, entry=entry, outcome=outcome, output=output, evidence=evidence)
 
+    def flush(self) -> None:
+        """Nothing waits here."""
+
     def questions(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = knocking.ask(knocking.start(), "question.list", {})
         return found

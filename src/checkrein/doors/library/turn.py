@@ -56,6 +56,8 @@ class Authority(Protocol):
 
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None: ...
 
+    def flush(self) -> None: ...
+
     def questions(self) -> list[dict[str, Any]]: ...
 
     def answer(
@@ -190,7 +192,8 @@ class Turn:
         question = next((each for each in self.authority.questions() if each["id"] == entry), None)
         if ask is None or question is None:
             return
-        heard = ask(question)
+        # The record's input is masked; whoever edits starts from what the call really says.
+        heard = ask({**question, "arguments": self.call.arguments})
         if heard is None:
             return
         given = said(heard)

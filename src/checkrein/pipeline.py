@@ -391,7 +391,11 @@ class Pipeline:
             earning.set_aside(tx, self.ledger, call.project, judged.book.bad)
         data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
         self.ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
-        if verdict.word == "ask" and asking and not self.asking.ask(tx, entry, call, force.settings.approval):
+        if (
+            verdict.word == "ask"
+            and asking
+            and not self.asking.ask(tx, entry, call, force.patience(call.door))
+        ):
             raise UsedUp
         if verdict.word == "deny":
             self.mirror.follow(tx)

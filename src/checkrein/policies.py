@@ -19,7 +19,7 @@ from checkrein.policy import Policy
 from checkrein.policy.load import compile_policy
 from checkrein.policy.rules import Rule, rule
 from checkrein.runtime import socket_path
-from checkrein.settings import MaskingSettings, Settings
+from checkrein.settings import Approval, MaskingSettings, Settings
 from checkrein.settings.sources import PROJECT_FILE, Loaded, config_dir, load, state_dir, user_file
 from checkrein.store import Reader
 from checkrein.store.changes import change_numbers
@@ -43,6 +43,14 @@ class InForce(msgspec.Struct, frozen=True):
     @property
     def settings(self) -> Settings:
         return self.policy.settings
+
+    def patience(self, door: str) -> Approval:
+        """How questions of a door wait: a script that is put away can wait for days."""
+        limits = self.settings.approval
+        if door != "eval":
+            return limits
+        seconds = int(self.settings.evaluation.keep_days * 86_400)
+        return msgspec.structs.replace(limits, timeout_seconds=max(limits.timeout_seconds, seconds))
 
     def own_folders(self, project: str) -> tuple[str, ...]:
         """Folders that are ours wherever they lie: a project's audit lines are no file of the agent's."""

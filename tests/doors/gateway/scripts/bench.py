@@ -102,3 +102,12 @@ def outcome(result):
 def failure(result):
     assert result["isError"], result
     return result["structuredContent"]["error"]
+
+
+async def paused(guest, code, tool="codemode_eval_supervised", **arguments):
+    """Start a script and come back until it waits for a person; what is said then."""
+    said = (await evaluate(guest, code, tool, **arguments))["structuredContent"]
+    while said["status"] == "running":
+        said = (await guest.call("resume_run", {"run_id": said["run_id"]}))["structuredContent"]
+    assert said["status"] == "paused", said
+    return said

@@ -25,6 +25,10 @@ Detail = Literal["brief", "detailed", "full"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 
+# The checker does not know what a refused call raises.
+_REFUSAL = "class PermissionError(OSError): ...\n"
+
+
 class Toolbox:
     """What there is, looked at again whenever the catalogue or the policy changed."""
 
@@ -45,7 +49,7 @@ class Toolbox:
     def python_check(self) -> str:
         """Stubs for the check before a Python script runs."""
         named = script_names((each.server, each.tool) for each in self._all())
-        return stubs.python_check([_described(each, named, False) for each in self._all()])
+        return _REFUSAL + stubs.python_check([_described(each, named, False) for each in self._all()])
 
     def declared(self, profile: str, language: Language, tokens: int) -> str:
         """As much of the tools as fits."""

@@ -10,8 +10,8 @@ from checkrein.call import Category, Reason, Risk, ToolCall, Verdict
 RISK = Risk(category=Category.high, reasons=())
 
 
-def verdict(*reasons, remedy="A person can change rule r1.", decision="blocked"):
-    return Verdict(decision=decision, stage="rules", risk=RISK, reasons=reasons, remedy=remedy)
+def verdict(*reasons, remedy="A person can change rule r1.", decision="blocked", stage="rules"):
+    return Verdict(decision=decision, stage=stage, risk=RISK, reasons=reasons, remedy=remedy)
 
 
 def bash(command):

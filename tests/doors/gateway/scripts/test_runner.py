@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from doors.gateway.house import House, until
-from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, run
+from doors.gateway.house import SERVER, House, until
+from doors.gateway.scripts.bench import SETTINGS, evaluate, failure, outcome, paused, run
 
 BOTH = pytest.mark.parametrize("language", ["javascript", "python"])
 CALL = {
@@ -276,6 +276,357 @@ def test_of_two_that_would_go_on_one_does(bench):
         finally:
             for each in houses:
                 await each.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+# -- what may become of a run ------------------------------------------------------------------------------
+
+
+def test_a_policy_that_changes_while_a_script_runs_holds_from_its_next_call(bench):
+    async def work():
+        guest = await bench.house.guest()
+        started = asyncio.ensure_future(
+            evaluate(
+                guest,
+                """
+const first = await codemode.srv__slow({seconds: 1});
+try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }""",
+                "codemode_eval_free",
+            )
+        )
+        await until(lambda: bench.house.ran("slow"))
+        bench.settings(SETTINGS.replace("[evaluation.profiles.free]\n", FREE_NO_MORE))
+        assert outcome(await started) == "denied" and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+FREE_NO_MORE = '[evaluation.profiles.free]\ndenylist = ["srv__echo"]\n'
+
+
+def test_a_profile_that_is_gone_lets_nothing_pass(bench):
+    async def work():
+        guest = await bench.house.guest()
+        code = """
+await codemode.srv__slow({seconds: 1});
+try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }"""
+        started = asyncio.ensure_future(evaluate(guest, code, "codemode_eval_free"))
+        await until(lambda: bench.house.ran("slow"))
+        bench.settings(SETTINGS.replace("[evaluation.profiles.free]\n", ""))
+        assert outcome(await started) == "denied"
+
+    run(bench, work)
+
+
+def test_a_deny_that_comes_after_the_yes_outranks_it(bench, add):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, REASON)
+        add("deny", "echo")
+        await bench.answer(said["waiting"][0]["question"])
+        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        final = await guest.call("resume_run", {"run_id": said["run_id"]})
+        assert outcome(final) == "denied" and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+def test_a_rule_about_arguments_refuses_by_name(bench, add):
+    add("deny", "echo", when=[{"path": "path", "under": "/etc"}])
+
+    async def work():
+        guest = await bench.house.guest()
+        code = """
+const ok = await codemode.srv__echo({path: "/tmp/x"});
+try { await codemode.srv__echo({path: "/tmp/../etc/passwd"}); } catch (e) { return e.reason; }"""
+        assert outcome(await evaluate(guest, code)) == "policy_arg"
+        assert len(bench.house.ran("echo")) == 1
+
+    run(bench, work)
+
+
+@pytest.mark.parametrize(("tool", "again"), [("read_crash", True), ("crash", False)])
+def test_a_call_whose_fate_is_unknown_is_sent_again_only_where_that_does_no_harm(bench, tool, again):
+    source = SERVER.replace(
+        'tool("crash")', 'tool("crash"), tool("read_crash", annotations={"readOnlyHint": True})'
+    ).replace(
+        'elif name == "crash":',
+        'elif name in ("crash", "read_crash") and not os.path.exists(LOG + ".up"):\n'
+        '        open(LOG + ".up", "w").close()',
+    )
+
+    async def work():
+        bench.house.server("srv", source=source, trusted=True)
+        async with bench.opened():
+            guest = await bench.house.guest()
+            code = f"""
+try {{ return (await codemode.srv__{tool}({{}})).content[0].text; }} catch (e) {{ return e.message; }}"""
+            found = outcome(await evaluate(guest, code))
+            assert ("said" in found) is again and ("unknown" in found) is not again
+            assert len(bench.house.ran(tool)) == (2 if again else 1)
+            assert bench.rows()[0].state == ("done" if again else "unknown")
+            results = [each.result for each in await bench.house.recorded()]
+            assert results == (["success", "unknown"] if again else ["unknown"])
+
+    asyncio.run(work())
+
+
+def test_a_script_can_narrow_what_it_may_call_and_never_widen_it(bench):
+    async def work():
+        guest = await bench.house.guest(answers={"elicitation/create": {"action": "decline"}})
+        assert outcome(await evaluate(guest, REASON, deny=["srv__*"])) == "denied"
+        assert outcome(await evaluate(guest, REASON, ask=["srv__ec*"])) == "elicitation_declined"
+        assert bench.house.ran("echo") == []
+        for wrong in ({"deny": "srv__echo"}, {"allow": ["*"]}, {"profile": "free"}, {"fatal": 1}):
+            assert (await evaluate(guest, REASON, **wrong))["isError"]
+
+    run(bench, work)
+
+
+@BOTH
+def test_a_fatal_refusal_cannot_be_swallowed(bench, language):
+    swallow = {
+        "javascript": """
+try { await codemode.srv__delete_all({}); } catch (e) {}
+await codemode.srv__echo({});
+return "went on";""",
+        "python": """
+try:
+    await codemode.srv__delete_all()
+except BaseException:
+    pass
+await codemode.srv__echo()""",
+    }
+
+    async def work():
+        guest = await bench.house.guest()
+        result = await evaluate(guest, swallow[language], "codemode_eval_safe", language=language, fatal=True)
+        found = failure(result)
+        assert found["kind"] == "denied" and "srv__delete_all" in found["message"]
+        assert bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+def test_enough_refusals_end_a_script_where_the_user_says_so(bench):
+    bench.set(fatal_denials=2)
+
+    async def work():
+        guest = await bench.house.guest()
+        code = """
+for (let n = 0; n < 9; n++) { try { await codemode.srv__delete_all({n}); } catch (e) {} }
+return "went on";"""
+        found = failure(await evaluate(guest, code, "codemode_eval_safe"))
+        assert found["kind"] == "denied" and len(bench.rows()) == 2
+
+    run(bench, work)
+
+
+# -- limits ------------------------------------------------------------------------------------------------
+
+
+def test_calls_are_counted_also_across_rests(bench):
+    bench.set(calls=3)
+
+    async def work():
+        guest = await bench.house.guest()
+        code = "for (let n = 0; n < 9; n++) { await codemode.srv__echo({n}); }"
+        assert failure(await evaluate(guest, code))["kind"] == "calls"
+        assert len(bench.house.ran("echo")) == 3
+        assert failure(await evaluate(guest, code, "codemode_eval_supervised"))["kind"] == "calls"
+        assert bench.last_run().rests == 3 and len(bench.house.ran("echo")) == 6
+
+    run(bench, work)
+
+
+def test_questions_are_counted(bench):
+    bench.set(most_asks=2, asks_per_minute=3)
+
+    async def work():
+        guest = await bench.house.guest()
+        code = """
+const said = [];
+for (let n = 0; n < 3; n++) {
+  try { await codemode.srv__echo({n, at: "%s"}); said.push("ran"); } catch (e) { said.push(e.reason); } }
+return said;"""
+        tool = "codemode_eval_supervised"
+        assert outcome(await evaluate(guest, code % "a", tool)) == ["ran", "ran", "rate_limited"]
+        assert outcome(await evaluate(guest, code % "b", tool)) == ["ran", "rate_limited", "rate_limited"]
+
+    run(bench, work)
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "kind"),
+    [
+        ({"result_kb": 1}, "return 'x'.repeat(5000)", "output"),
+        ({"output_kb": 1}, "for (let n = 0; n < 5000; n++) console.log('x'.repeat(100))", "output"),
+        ({"seconds": 0.5}, "while (true) {}", "time"),
+        ({}, "return }", "syntax"),
+        ({}, "throw new Error('no')", "error"),
+    ],
+)
+def test_a_script_that_goes_too_far_ends_and_says_why(bench, limits, code, kind):
+    bench.set(**limits)
+
+    async def work():
+        guest = await bench.house.guest()
+        found = failure(await evaluate(guest, code))
+        assert found["kind"] == kind and found["message"]
+        assert bench.last_run().state == "failed" and not bench.hub.scripts.live
+        assert outcome(await evaluate(guest, "return 1")) == 1
+
+    run(bench, work)
+
+
+def test_a_script_that_loops_for_ever_leaves_the_others_alone(bench):
+    bench.set(seconds=3)
+
+    async def work():
+        guest, other = await bench.house.guest(), await bench.house.guest(owner="test:2")
+        assert outcome(await evaluate(other, "return 0")) == 0
+        looping = asyncio.ensure_future(evaluate(guest, "while (true) {}"))
+        await until(lambda: workers(bench.hub) == 1)
+        for n in range(5):
+            assert outcome(await evaluate(other, f"return {n}")) == n
+            assert outcome(await evaluate(guest, f"return {n}")) == n
+        assert not looping.done()
+        assert failure(await looping)["kind"] == "time"
+
+    run(bench, work)
+
+
+def test_many_scripts_of_one_session_run_at_once(bench):
+    async def work():
+        guest = await bench.house.guest()
+        code = "return (await codemode.srv__echo({n: %d})).content[0].text"
+        results = await asyncio.gather(*(evaluate(guest, code % n) for n in range(8)))
+        assert [outcome(each) for each in results] == [f'said {{"n": {n}}}' for n in range(8)]
+
+    run(bench, work)
+
+
+def test_calls_run_side_by_side_and_answers_go_on_one_by_one(bench):
+    async def work():
+        guest = await bench.house.guest()
+        code = """
+const order = [];
+await Promise.all([
+  codemode.srv__slow({seconds: 1}).then(() => order.push("slow")),
+  codemode.srv__echo({}).then(() => order.push("one")).then(() => codemode.srv__echo({n: 2}))
+    .then(() => order.push("two"))]);
+return order;"""
+        assert outcome(await evaluate(guest, code)) == ["one", "two", "slow"]
+
+    run(bench, work)
+
+
+# -- taking back -------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_is_taken_back_ends_its_script(bench):
+    async def work():
+        guest = await bench.house.guest()
+        started = asyncio.ensure_future(
+            guest.raw("tools/call", {"name": "eval", "arguments": {"code": "await codemode.srv__slow({})"}})
+        )
+        await until(lambda: bench.house.ran("slow"))
+        guest.cancel(guest.last)
+        assert await started is None
+        await until(lambda: bench.last_run().state == "cancelled")
+        assert workers(bench.hub) == 0
+        await until(lambda: any("cancelled" in line for line in bench.house.log()))
+
+    run(bench, work)
+
+
+def test_a_client_that_leaves_leaves_what_waits_to_wait(bench):
+    async def work():
+        guest = await bench.house.guest(answers={})
+        call = {"name": "codemode_eval_supervised", "arguments": {"code": ONE["javascript"]}}
+        started = asyncio.ensure_future(guest.raw("tools/call", call))
+        await until(bench.questions)
+        guest.leave()
+        await asyncio.gather(started, return_exceptions=True)
+        assert bench.last_run().state == "waiting"
+        await bench.answer(bench.questions()[0])
+        await until(lambda: bench.last_run().state == "done")
+
+    run(bench, work)
+
+
+def test_a_run_that_waits_can_be_cancelled_and_its_question_goes(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, ONE["javascript"])
+        await bench.hub.scripts.cancel(said["run_id"], "enough")
+        assert bench.run_row(said["run_id"]).state == "cancelled" and not bench.questions()
+        final = await guest.call("resume_run", {"run_id": said["run_id"]})
+        assert final["isError"] and "enough" in final["content"][0]["text"]
+        assert bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+# -- a server that dies ------------------------------------------------------------------------------------
+
+
+def test_a_run_that_died_after_a_rest_is_answered_from_its_journal(bench):
+    """What was done is not done again; what was under way is said to be unknown."""
+    bench.set(wait_seconds=0.1)
+    code = """
+await codemode.srv__strict({n: 1});
+const seen = [(await codemode.srv__echo({n: 2})).content[0].text];
+try { await codemode.srv__slow({seconds: 20}); } catch (e) { seen.push(e.message); }
+seen.push((await codemode.srv__echo({n: 3})).content[0].text);
+return seen;"""
+    settings = SETTINGS.replace('asklist = ["srv__*"]\n', 'asklist = ["srv__strict"]\n', 1)
+
+    async def work():
+        bench.settings(settings.replace("wait_seconds = 20", "wait_seconds = 0.1"))
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, code)
+        await bench.answer(said["waiting"][0]["question"])
+        await until(lambda: bench.house.ran("slow"))
+        await bench.house.close()
+        house = await bench.reopened()
+        try:
+            await until(lambda: bench.run_row(said["run_id"]).state in ("done", "failed"))
+            back = await house.guest()
+            found = outcome(await back.call("resume_run", {"run_id": said["run_id"]}))
+            assert found[0] == 'said {"n": 2}' and found[2] == 'said {"n": 3}'
+            assert "unknown" in found[1]
+            assert house.ran("strict") == [{"n": 1}] and house.ran("echo") == [{"n": 2}, {"n": 3}]
+            assert len(house.ran("slow")) == 1
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_run_that_died_before_any_rest_has_failed(bench):
+    async def work():
+        guest = await bench.house.guest()
+        call = {"name": "eval", "arguments": {"code": "await codemode.srv__slow({})"}}
+        started = asyncio.ensure_future(guest.raw("tools/call", call))
+        await until(lambda: bench.house.ran("slow"))
+        await bench.house.close()
+        await asyncio.gather(started, return_exceptions=True)
+        house = await bench.reopened()
+        try:
+            await until(lambda: bench.last_run().state == "failed")
+            back = await house.guest()
+            found = failure(await back.call("resume_run", {"run_id": bench.last_run().id}))
+            assert found["kind"] == "crash" and "stopped" in found["message"]
+        finally:
+            await house.close()
         await bench.house.open()
 
     run(bench, work)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Params = dict[str, Any]
 _NOUNS = tuple(
     (
-        "client console grant installation ledger library notify passphrase phase policy question release rule"
-        " server shadow trust upstream"
+        "client console grant installation ledger library notify passphrase phase policy question release"
+        " rule run server shadow trust upstream"
     ).split()
 )
 

@@ -81,6 +81,7 @@ class Gateway:
         hub = Hub(self._pipeline, seal=lambda: self._seal, user=_me(), say=self._say)
         self._hub, self._front = hub, StdioFront(hub, self._say)
         hub.fleet.look()
+        hub.scripts.wake()
         up.set()
         try:
             await self._until_stopped(hub)
@@ -95,6 +96,7 @@ class Gateway:
                 hub.fleet.look()
                 await self._attempts.keep_only(hub.fleet.specs)
                 hub.look_at_rules()
+                hub.scripts.look()
             except Exception as error:  # noqa: BLE001 - what fails now is looked at again in a moment
                 self._say(f"in the gateway: {type(error).__name__}: {error}")
             with contextlib.suppress(TimeoutError):
@@ -387,6 +389,28 @@ class Gateway:
             return self._known().turn_out(owner)
 
         return self._do(end())
+
+    # -- scripts ----------------------------------------------------------------------------------------
+
+    def eval_run(
+        self, source: str, language: str = "javascript", profile: str = "", project: str = "", wait: float = 0
+    ) -> dict[str, Any]:
+        """Run a person's script; what came of it, or that it still runs or waits."""
+        return self._do(self._known().scripts.people.start(source, language, profile, project, wait))
+
+    def runs(self, limit: int = 50) -> list[dict[str, Any]]:
+        """Scripts, the newest first."""
+        return self._do(self._known().scripts.people.runs(limit))
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        """One script with its timeline, masked."""
+        return self._do(self._known().scripts.people.run(run_id))
+
+    def resume(self, run_id: str, wait: float = 0) -> dict[str, Any]:
+        return self._do(self._known().scripts.people.resume(run_id, wait))
+
+    def cancel(self, run_id: str, actor: str = "") -> dict[str, Any]:
+        return self._do(self._known().scripts.people.cancel(run_id, actor))
 
     @property
     def http_port(self) -> int | None:

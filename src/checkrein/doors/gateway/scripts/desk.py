@@ -21,6 +21,7 @@ from checkrein.doors.gateway.scripts.carrying import Carrier
 from checkrein.doors.gateway.scripts.engines import Engines
 from checkrein.doors.gateway.scripts.journal import Journal
 from checkrein.doors.gateway.scripts.judging import Judge
+from checkrein.doors.gateway.scripts.people import People
 from checkrein.doors.gateway.scripts.run import Narrow, Run, Script, narrowed
 from checkrein.doors.gateway.scripts.runner import ForeignError, Runner, StoppedError
 from checkrein.doors.gateway.scripts.toolbox import Toolbox, told
@@ -57,7 +58,7 @@ class Desk:
         calls = Calls(hub, judge, Carrier(hub), self.asking, self.journal)
         self._runner = Runner(hub, self.engines, calls, self.asking, self.journal, self.id)
         self.live: dict[str, Run] = {}
-        self.waiting = Waiting(hub, self)
+        self.waiting, self.people = Waiting(hub, self), People(hub, self)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._swept = 0.0
 

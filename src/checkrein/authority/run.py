@@ -1,0 +1,70 @@
+"""Scripts a person looks at, runs, wakes up or ends; agents may only look.
+
+`cli.eval` and the console ask; the gateway of the running server does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkrein.authority import Asked, Params, verb
+from checkrein.authority.upstream import Gateway
+from checkrein.errors import InputError
+
+MOST_SHOWN = 1_000
+LONGEST_WAIT = 100.0
+
+
+@verb("run.list", person=False)
+def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
+    """{"limit"?}: scripts, the newest first."""
+    limit = params.get("limit", 50)
+    if not isinstance(limit, int) or not 0 < limit <= MOST_SHOWN:
+        raise InputError(f"A limit is from 1 to {MOST_SHOWN}.")
+    return _gateway(asked).runs(limit)
+
+
+@verb("run.show", person=False)
+def show(asked: Asked, params: Params) -> dict[str, Any]:
+    """{"id"}: one script: its text, its calls in order, what came of it."""
+    return _gateway(asked).run(str(params["id"]))
+
+
+@verb("run.start", person=True)
+def start(asked: Asked, params: Params) -> dict[str, Any]:
+    """{"source", "language"?, "profile"?, "project"?, "wait"?}: run a script of a person's own."""
+    source = params["source"]
+    if not isinstance(source, str):
+        raise InputError("A script is text.")
+    return _gateway(asked).eval_run(
+        source,
+        str(params.get("language", "javascript")),
+        str(params.get("profile", "")),
+        str(params.get("project", "")),
+        _wait(params),
+    )
+
+
+@verb("run.resume", person=True)
+def resume(asked: Asked, params: Params) -> dict[str, Any]:
+    """{"id", "wait"?}: what came of a script, or that it still runs or waits."""
+    return _gateway(asked).resume(str(params["id"]), _wait(params))
+
+
+@verb("run.cancel", person=True)
+def cancel(asked: Asked, params: Params) -> dict[str, Any]:
+    """{"id"}: end a script that runs or waits."""
+    return _gateway(asked).cancel(str(params["id"]), asked.actor)
+
+
+def _wait(params: Params) -> float:
+    wait = params.get("wait", 0)
+    if not isinstance(wait, int | float) or not 0 <= wait <= LONGEST_WAIT:
+        raise InputError(f"A wait is from 0 to {LONGEST_WAIT:g} seconds.")
+    return float(wait)
+
+
+def _gateway(asked: Asked) -> Gateway:
+    if asked.gateway is None:
+        raise InputError("Scripts need the server.", remedy="Start it with `checkrein serve`.")
+    return asked.gateway()

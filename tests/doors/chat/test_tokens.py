@@ -11,6 +11,7 @@ from checkrein.doors.chat import Message, Part
 from checkrein.doors.chat import tokens as subject
 from checkrein.doors.chat.tokens import (
     ATTACHED,
+    LONGEST,
     Breakdown,
     Count,
     breakdown,
@@ -143,6 +144,10 @@ def test_without_the_tokeniser_counts_are_estimates_that_say_so(without_tokenise
     assert count_message(said("hello")).estimated
     assert breakdown([said("hello")]).estimated
     assert count_conversation([said("hello")], output_limit=9).estimated
+
+
+def test_a_text_longer_than_any_model_takes_is_estimated_at_once():
+    assert counted("a" * LONGEST + "a") == Count(LONGEST // 4 + 1, estimated=True)
 
 
 def test_estimates_of_ordinary_text_are_near_and_rather_high():

@@ -20,6 +20,8 @@ DEFAULT: Encoding = "o200k"
 OVERHEAD = 5
 # A file that is not text costs what its provider makes of it; about one large picture is assumed.
 ATTACHED = 1_600
+# No model takes in a text as long as this, and one without a space in it would be counted for seconds.
+LONGEST = 4_000_000
 _NAMES: dict[str, Encoding] = {
     "cl100k": "cl100k",
     "cl100k_base": "cl100k",
@@ -73,7 +75,7 @@ def count(text: str, encoding: str = DEFAULT) -> int:
 
 def counted(text: str, encoding: str = DEFAULT) -> Count:
     tokeniser = _tokeniser(named(encoding))
-    if tokeniser is None:
+    if tokeniser is None or len(text) > LONGEST:
         return Count(estimate(text), estimated=bool(text))
     # INVARIANT: a control token spelled out in a text is text, never a control token.
     try:

@@ -9,6 +9,7 @@ import contextlib
 import contextvars
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
@@ -209,14 +210,14 @@ class Gate:
         opaque: list[str] = []
         call = self.tool_call(made, plain(arguments, opaque), call_id)
 
-        def carry(changed: dict[str, Any] | None) -> Any:
-            return run(arguments if changed is None else changed)
+        def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:
+            return partial(run, arguments if changed is None else changed)
 
         def now() -> dict[str, Any]:
             found: dict[str, Any] = plain(arguments, [])
             return found
 
-        turn = Turn(self.authority, made.manner, call, carry, opaque=opaque, now=now)
+        turn = Turn(self.authority, made.manner, call, prepare, opaque=opaque, now=now)
         return turn, self.wish(made, call, arguments, may_wait=may_wait)
 
     # -- questions --------------------------------------------------------------------------------------
@@ -292,7 +293,7 @@ class Gate:
     ) -> Any:
         manner = spec.manner if spec is not None else self.manner
         manner = msgspec.structs.replace(manner, phase=found.phase)
-        turn = Turn(self.authority, manner, found.call, lambda changed: run(changed or {}))
+        turn = Turn(self.authority, manner, found.call, lambda changed: partial(run, changed or {}))
         return turn.again(found, data)
 
     # -- what a call says of itself ---------------------------------------------------------------------

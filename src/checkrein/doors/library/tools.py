@@ -61,12 +61,12 @@ class Tool:
     def resumed(self, pending: Pending, data: Any) -> Any:
         """Go on with a call that waited; to be awaited where the tool is asynchronous."""
 
-        def run(arguments: dict[str, Any] | None) -> Any:
+        def prepare(arguments: dict[str, Any] | None) -> Callable[[], Any]:
             args, kwargs = self.shape.call(arguments or {})
-            return self.function(*args, **kwargs)
+            return functools.partial(self.function, *args, **kwargs)
 
         manner = msgspec.structs.replace(self.spec.manner, phase=pending.phase)
-        steps = Turn(self.gate.authority, manner, pending.call, run).again(pending, data)
+        steps = Turn(self.gate.authority, manner, pending.call, prepare).again(pending, data)
         return drive_async(steps) if self.is_async else drive(steps)
 
     def _steps(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Steps:
@@ -74,18 +74,18 @@ class Tool:
         raw = self.shape.arguments(args, kwargs)
         arguments: dict[str, Any] = plain(raw, opaque)
 
-        def run(changed: dict[str, Any] | None) -> Any:
+        def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:
             if changed is None:
-                return self.function(*args, **kwargs)
+                return functools.partial(self.function, *args, **kwargs)
             others, named = self.shape.call(changed, args, kwargs)
-            return self.function(*others, **named)
+            return functools.partial(self.function, *others, **named)
 
         def now() -> dict[str, Any]:
             found: dict[str, Any] = plain(self.shape.arguments(args, kwargs), [])
             return found
 
         call = self.gate.tool_call(self.spec, arguments)
-        turn = Turn(self.gate.authority, self.spec.manner, call, run, opaque=opaque, now=now)
+        turn = Turn(self.gate.authority, self.spec.manner, call, prepare, opaque=opaque, now=now)
         return turn.fresh(self.gate.wish(self.spec, call, raw, may_wait=self.is_async))
 
 

@@ -92,19 +92,19 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turn:
-    """One call. `run` carries it out with the arguments it is given, or (None) as it was called."""
+    """One call. `prepare` gives what carries it out, with other arguments or (None) as it was called."""
 
     def __init__(
         self,
         authority: Authority,
         manner: Manner,
         call: ToolCall,
-        run: Callable[[dict[str, Any] | None], Any],
+        prepare: Callable[[dict[str, Any] | None], Callable[[], Any]],
         *,
         opaque: list[str] | None = None,
         now: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
-        self.authority, self.manner, self.call, self.run = authority, manner, call, run
+        self.authority, self.manner, self.call, self.prepare = authority, manner, call, prepare
         self.opaque, self.now = opaque or [], now
 
     @property
@@ -240,10 +240,16 @@ class Turn:
 
     def _carried(self, entry: str, arguments: dict[str, Any] | None, told: tuple[Any, ...] = ()) -> Steps:
         manner = self.manner
+        try:
+            run = self.prepare(arguments)
+        except InputError as error:
+            # Nothing ran: arguments a person wrote do not fit the tool.
+            yield from self._report(entry, "cancelled", str(error), "arguments")
+            raise
         while True:
             scene = Scene(told, manner.says, manner.hears)
             try:
-                result = yield "tool", lambda: self._played(scene, arguments)  # noqa: B023
+                result = yield "tool", lambda: _played(scene, run)  # noqa: B023
                 if scene.stopped is not None:
                     raise InputError("The tool went on although it was suspended.")
             except Stopped as stopped:
@@ -257,11 +263,6 @@ class Turn:
                 entry, "failure" if failed else "success", result, "tool error" if failed else ""
             )
             return result
-
-    def _played(self, scene: Scene, arguments: dict[str, Any] | None) -> Any:
-        with scene.playing():
-            result = self.run(arguments)
-        return _played_later(scene, result) if inspect.isawaitable(result) else result
 
     def _has_failed(self, result: Any) -> bool:
         try:
@@ -340,6 +341,12 @@ class Turn:
         if self.manner.asks != "return":
             raise suspended
         return suspended
+
+
+def _played(scene: Scene, run: Callable[[], Any]) -> Any:
+    with scene.playing():
+        result = run()
+    return _played_later(scene, result) if inspect.isawaitable(result) else result
 
 
 async def _played_later(scene: Scene, result: Any) -> Any:

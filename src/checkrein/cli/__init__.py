@@ -35,6 +35,7 @@ GROUPS = {
     "MCP servers": {
         "servers": ("servers", "Add, look into, accept and connect the MCP servers behind the gateway."),
         "clients": ("clients", "Let MCP clients in over HTTP, each with its own token."),
+        "eval": ("evals", "Run scripts that call tools, and see what became of them."),
         "mcp": ("mcp", "Serve MCP on standard input and output; MCP clients run this."),
     },
     "The policy": {

@@ -50,8 +50,8 @@ def eval_preview(file: str, tools: tuple[str, ...], language: Language | None, a
     checkrein eval preview - --language python --tools fs__read_file,fs__delete_file < clean.py
     """
     names = [name for given in tools for name in re.split(r"[\s,]+", given) if name]
-    spoken = language or _language(file)
-    seen = preview(_source(file), spoken, names if tools else None)
+    spoken = language or language_of(file)
+    seen = preview(source_of(file), spoken, names if tools else None)
     if seen.fault:
         click.echo(f"checkrein: {seen.fault} Nothing can be said of it before it runs.", err=True)
     if as_json:
@@ -60,7 +60,8 @@ def eval_preview(file: str, tools: tuple[str, ...], language: Language | None, a
         _show(seen.uses)
 
 
-def _language(file: str) -> Language:
+def language_of(file: str) -> Language:
+    """What a file is written in, by its suffix."""
     found = _BY_SUFFIX.get(Path(file).suffix.lower())
     if found is None:
         known = ", ".join(_BY_SUFFIX)
@@ -70,7 +71,7 @@ def _language(file: str) -> Language:
     return found
 
 
-def _source(file: str) -> str:
+def source_of(file: str) -> str:
     """The text, or as much of it as shows that it is too long."""
     try:
         if file == "-":

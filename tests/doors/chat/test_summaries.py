@@ -72,6 +72,12 @@ def test_nothing_said_can_look_like_another_message():
     ]
 
 
+def test_what_is_sent_can_be_sent():
+    text = request(transcript([said(1, "a\ud800b")]), prior="\udfff", template="\ud800")
+    assert text.encode("utf-8")
+    assert "a?b" in text
+
+
 def test_every_kind_of_part_is_told_but_what_is_only_for_the_record():
     parts = (
         Part(text="let me see"),

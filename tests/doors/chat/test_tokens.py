@@ -21,6 +21,7 @@ from checkrein.doors.chat.tokens import (
     counted,
     estimate,
     estimated_response_tokens,
+    written,
 )
 from checkrein.errors import InputError
 
@@ -83,6 +84,17 @@ def test_tool_calls_and_their_results_are_counted_as_they_are_sent():
         assert count_message(Message("m", "tool", (part,))).tokens == count(text) + 5
     failed = Part(kind="tool_result", tool_call_id="c1", error="no such file")
     assert count_message(Message("m", "tool", (failed,))).tokens == count("no such file") + 5
+
+
+def test_hostile_values_are_written_down_all_the_same():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert written({"a": "\ud800"}) == '{"a": "\\ud800"}'
+    assert written(deep) == "(nested too deeply to be shown)"
+    assert written(10**40) == "1" + "0" * 40
+    for data in (deep, {"a": "\ud800"}, float("nan"), b"x", {(1, 2): object}):
+        assert count_message(Message("m", "tool", (Part(kind="tool_result", data=data),))).tokens > 5
 
 
 def test_what_is_only_kept_for_the_record_costs_nothing():

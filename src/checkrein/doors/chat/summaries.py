@@ -34,7 +34,9 @@ def request(messages: str, *, prior: str = "", template: str = "") -> str:
     pieces = [template.strip() or TEMPLATE, _RULES]
     if prior:
         pieces += [_CARRY, "## Previous summary", _quoted(prior)]
-    return "\n\n".join([*pieces, "## Conversation", messages])
+    whole = "\n\n".join([*pieces, "## Conversation", messages])
+    # Half of a surrogate pair cannot be sent to anyone.
+    return whole.encode("utf-8", "replace").decode("utf-8")
 
 
 def checked_template(template: str) -> str:

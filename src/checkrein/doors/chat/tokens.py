@@ -5,6 +5,7 @@ Compression and the console ask it. It never downloads anything, and an estimate
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol
@@ -126,8 +127,15 @@ def spoken(part: Part) -> str:
 
 
 def written(data: Any) -> str:
-    """A value as models are sent it: text as it is, anything else as JSON."""
-    return data if isinstance(data, str) else msgspec.json.encode(data, enc_hook=str).decode("utf-8")
+    """A value as models are sent it: text as it is, anything else as JSON. Never raises."""
+    if isinstance(data, str):
+        return data
+    try:
+        return msgspec.json.encode(data, enc_hook=str).decode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(data, default=str)
+    except RecursionError:
+        return "(nested too deeply to be shown)"
 
 
 def count_message(message: Message, encoding: str = DEFAULT) -> Count:

@@ -466,6 +466,21 @@ def test_a_program_the_agent_itself_starts_speaks_for_its_person(agents, family)
     assert run_by(agents, claude) != ""
 
 
+def test_a_command_in_its_shells_place_speaks_for_nobody(agents, family):
+    """`exec` makes it look like a program of the agent's configuration; but the agent does not talk to it."""
+    _, claude, pump = family("sh", "claude", "sh")
+    meet(agents, pump)
+    asked = []
+
+    def talks_to(pid):
+        asked.append(pid)
+        return False
+
+    peer = Peer(pump, os.geteuid())
+    assert "does not talk to it" in agents.run_by_agent(peer, talks_to=talks_to) and asked == [claude]
+    assert agents.run_by_agent(peer, talks_to=lambda pid: pid == claude) == ""
+
+
 def test_a_program_that_something_in_the_agent_starts_speaks_for_nobody(agents, family):
     _, _, tool, pump = family("sh", "claude", "sh", "sh")
     meet(agents, tool)

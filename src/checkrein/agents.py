@@ -120,19 +120,24 @@ class Agents:
             return "the processes it comes from cannot be followed to the first one"
         return _detached(line, beginnings(self._store))
 
-    def run_by_agent(self, peer: Peer, *, itself: bool = False) -> str:
+    def run_by_agent(
+        self, peer: Peer, *, itself: bool = False, talks_to: Callable[[int], bool] = lambda _pid: True
+    ) -> str:
         """Why a program speaks for no person although an agent's own client may: an agent runs it.
 
-        An agent starts the programs of its MCP configuration itself, or (`itself`) is the client; whatever
-        else does so inside it is something the agent runs.
+        An agent starts the programs of its MCP configuration itself, and `talks_to` them; or (`itself`) is
+        the client. Whatever else does so inside it is something the agent runs.
         """
         line = _lineage(peer.pid)
         spoken = {(process.pid, process.started) for _, process in self._speakers()}
         place = 0 if itself else 1
         if len(line) > place and (line[place].pid, line[place].started) in spoken:
             above = line[place + 1 :]
-            inside = any((each.pid, each.started) in spoken for each in above)
-            return "it comes from inside another agent" if inside else ""
+            if any((each.pid, each.started) in spoken for each in above):
+                return "it comes from inside another agent"
+            # INVARIANT: a command that took its shell's place (`exec`) is no program of the configuration.
+            spoken_to = itself or talks_to(line[place].pid)
+            return "" if spoken_to else "the agent started it, but does not talk to it"
         return self.not_a_person(peer)
 
     def begun_by_another(self, session: Session) -> str:

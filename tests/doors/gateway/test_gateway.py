@@ -1,13 +1,20 @@
 """The gateway as the server has it: its own thread, asked from others, with real servers behind it."""
 
+import os
+import socket
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from checkrein.agents import Agents
+from checkrein import peers
+from checkrein.agents import Agents, Marks
 from checkrein.doors.gateway import gateway as gateway_module
 from checkrein.doors.gateway.gateway import Gateway
+from checkrein.doors.gateway.passing import Passed, Pipe
 from checkrein.errors import NotFoundError, StoreError
+from checkrein.peers import Peer
 from checkrein.settings.servers import ServerSpec, read_servers
 from doors.gateway.back import is_running
 
@@ -158,3 +165,44 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(gateway, monkeypatch):
 
     with pytest.raises(StoreError, match="did not answer in time"):
         gateway._do(for_ever())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("streams", ["the agent's", "its own", "none"])
+def test_only_a_pump_that_the_agent_itself_talks_to_brings_answers(gateway, monkeypatch, streams):
+    """This process is the agent; the pump is its child, as after `exec` in one of the agent's commands."""
+    heard = []
+
+    async def take(_front, connection, _who, speaks, passed):
+        connection.close()
+        heard.append(speaks)
+        if passed is not None:
+            passed.close()
+
+    monkeypatch.setattr(gateway_module.StdioFront, "take", take)
+    pump = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        own = peers.process(os.getpid())
+        gateway._agents.meet(
+            "claude", "s-1", "/p", Peer(pump.pid, os.geteuid()), Marks(names=(own.name,)), {}
+        )
+        ends = None
+        if streams == "the agent's":
+            ends = [f"/proc/{pump.pid}/fd/{number}" for number in (0, 1)]
+        elif streams == "its own":
+            helper = "import os, time\nprint(os.pipe() + os.pipe(), flush=True)\ntime.sleep(60)"
+            other = subprocess.Popen([sys.executable, "-S", "-c", helper], stdout=subprocess.PIPE)
+            numbers = [int(each) for each in other.stdout.readline().strip(b"()\n").split(b",")]
+            ends = [f"/proc/{other.pid}/fd/{numbers[0]}", f"/proc/{other.pid}/fd/{numbers[3]}"]
+        passed = None
+        if ends is not None:
+            ways = (os.O_RDONLY, os.O_WRONLY)
+            passed = Passed(*(Pipe(os.open(end, way), way) for end, way in zip(ends, ways, strict=True)))
+        ours, theirs = socket.socketpair()
+        with ours:
+            gateway.take(theirs, Peer(pump.pid, os.geteuid()), {}, passed)
+        assert heard == [streams == "the agent's"]
+    finally:
+        for each in (pump, *([other] if streams == "its own" else [])):
+            each.kill()
+            each.communicate()

@@ -5,6 +5,7 @@ import fcntl
 import os
 import resource
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -212,3 +213,65 @@ def test_where_descriptors_run_low_nothing_is_agreed_to(pair, made):
         assert not passing.possible(high)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def given(*ends):
+    """What a pump with these ends would have passed."""
+    return passing.Passed(*(passing._end(os.dup(fd), way) for fd, way in ends))
+
+
+@on_linux
+@pytest.mark.parametrize("kind", ["pipes", "sockets"])
+def test_who_is_at_the_other_ends_is_told(made, kind):
+    if kind == "pipes":
+        (inner, writes), (reads, outer) = os.pipe(), os.pipe()
+        for fd in (inner, writes, reads, outer):
+            made.callback(os.close, fd)
+    else:
+        (one, far), (two, other) = socket.socketpair(), socket.socketpair()
+        for each in (one, far, two, other):
+            made.enter_context(each)
+        inner, outer = one.fileno(), two.fileno()
+    found = given((inner, os.O_RDONLY), (outer, os.O_WRONLY))
+    made.callback(found.close)
+    assert passing.leads_to(found, os.getpid())
+    assert not passing.leads_to(found, os.getppid()) and not passing.leads_to(None, os.getpid())
+
+
+@on_linux
+def test_ends_that_lead_to_the_pump_itself_or_to_nobody_do_not_lead_to_who_started_it(made, tmp_path):
+    """As a command does that an agent runs with `exec`: its streams are its own, or its accomplice's."""
+    code = (
+        "import os, socket, sys\n"
+        "line = socket.socket(fileno=0)\n"
+        "(a, b), (c, d) = os.pipe(), os.pipe()\n"
+        "one, two = socket.socketpair()\n"
+        "socket.send_fds(line, [b'.'], [a, d])\n"
+        "socket.send_fds(line, [b'.'], [one.fileno(), one.fileno()])\n"
+        "line.recv(1)\n"
+    )
+    ours, theirs = socket.socketpair()
+    made.enter_context(ours)
+    child = subprocess.Popen([sys.executable, "-S", "-c", code], stdin=theirs)
+    theirs.close()
+    try:
+        for _ in range(2):
+            found = passing.receive(ours)
+            assert not passing.leads_to(found, os.getpid())
+            assert passing.leads_to(found, child.pid)
+            found.close()
+    finally:
+        ours.send(b".")
+        child.wait()
+
+
+@on_linux
+def test_a_named_pipe_leads_to_nobody(made, tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    fds = [os.open(path, os.O_RDWR) for _ in range(2)]
+    for fd in fds:
+        made.callback(os.close, fd)
+    found = given((fds[0], os.O_RDONLY), (fds[1], os.O_WRONLY))
+    made.callback(found.close)
+    assert not passing.leads_to(found, os.getpid())

@@ -17,7 +17,7 @@ from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
 from checkrein.doors.gateway.hub import Hub
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.leftovers import sweep
-from checkrein.doors.gateway.passing import Passed
+from checkrein.doors.gateway.passing import Passed, leads_to
 from checkrein.doors.gateway.sealing import Seal
 from checkrein.doors.gateway.sign_in_attempts import Attempt, Attempts, check_address
 from checkrein.doors.gateway.signed_in import forget_sign_in
@@ -166,7 +166,7 @@ class Gateway:
     ) -> None:
         """Serve the client at the other end of this socket, or of what it passed, from now on."""
         # INVARIANT: a question is not answered by a program that an agent runs.
-        speaks = not self._agents.run_by_agent(peer)
+        speaks = not self._agents.run_by_agent(peer, talks_to=lambda pid: leads_to(passed, pid))
         self._do(self._taken(connection, identify(peer), speaks, passed))
 
     async def _taken(

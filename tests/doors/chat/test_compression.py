@@ -266,6 +266,15 @@ def test_a_preview_counts_like_the_gauge_and_says_what_will_happen():
     assert preview(TALK, None, MODELS.model("claude-opus-5"), KEEP_200).estimated is True
 
 
+def test_a_summary_made_for_another_model_is_counted_for_this_one():
+    snapshot = summary_of("権限評価規則優先度昇順", "m2")
+    older = msgspec.structs.replace(SMALL, encoding="cl100k")
+    for model in (SMALL, older):
+        context = build_context(TALK, snapshot)
+        total = sum(count_message(each, model.encoding).tokens for each in context)
+        assert preview(TALK, snapshot, model, KEEP_200).tokens_before == total
+
+
 def test_a_preview_takes_counts_made_before():
     found = preview(TALK, None, SMALL, KEEP_200, weigh=lambda each: Weighed(each.id, each.role, 7))
     assert found.tokens_before == 28

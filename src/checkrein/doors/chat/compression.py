@@ -204,11 +204,13 @@ def preview(
     """The plan for a conversation, as `compress` will carry it out; the summary's length is guessed."""
     kept = [each for each in messages if not each.deleted]
     weighing = weigh or (lambda each: weighed(each, model.encoding))
+    # Counted anew: the model may be another than the one it was made for.
+    standing = count_message(_summary(snapshot.id, snapshot.text), model.encoding) if snapshot else Count(0)
     return plan(
         [weighing(each) for each in kept],
         model_max_input_tokens=model.input,
         settings=settings,
-        existing_summary=Prior(snapshot.cutoff, snapshot.tokens) if snapshot else None,
+        existing_summary=Prior(snapshot.cutoff, standing.tokens) if snapshot else None,
         additional_input_tokens=pending_tokens,
         fixed_tokens=fixed_tokens,
         retention_override=retention_override,

@@ -1,7 +1,10 @@
 """Arguments against schemas, both made by people who want us busy."""
 
 import contextlib
+import json
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -238,3 +241,41 @@ def test_any_schema_compiles_or_says_why_and_any_arguments_are_judged(schema, ar
         assert "inputSchema" in error.message
         return
     assert all(isinstance(each, str) for each in made.faults(arguments))
+
+
+@pytest.mark.parametrize(
+    ("items", "value"),
+    [
+        ({"required": [f"k{number}" for number in range(2_000)]}, {}),
+        ({"enum": [[number] for number in range(20_000)]}, [19_999]),
+        ({"dependentRequired": {"x": [f"k{number}" for number in range(2_000)]}}, {"x": 1}),
+        (False, 1),
+        ({"type": "string"}, 1),
+    ],
+    ids=["names", "values", "dependents", "never", "type"],
+)
+def test_no_schema_and_arguments_made_for_each_other_take_much_time_or_memory(items, value):
+    """In a process of its own: what runs out of memory there is not raised but ends the process."""
+    code = (
+        "import json, resource, sys\n"
+        "from checkrein.doors.gateway.schemas import compile_schema\n"
+        "schema, value = json.loads(sys.stdin.read())\n"
+        "made = compile_schema(schema)\n"
+        "for count in (1_000, 30_000, 1_000_000):\n"
+        "    arguments = {'a': [value] * count}\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+        "    found = made.faults(arguments)\n"
+        "    assert len(found) <= 5 and all(len(each) < 400 for each in found), found\n"
+        "print('done')\n"
+    )
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": items}}}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps([schema, value]),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-500:]

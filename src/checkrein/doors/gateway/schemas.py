@@ -23,6 +23,9 @@ MOST_PATTERNS = 200
 MOST_FAULTS = 5
 _LONGEST_FAULT = 300
 _REGEX_BYTES = 1 << 20
+# Beyond this only the first fault is looked for.
+_FEW_STEPS = 20_000
+_HEAVY = 20
 _DEEPEST_ARGUMENTS = 128
 # Keys whose schemas apply to the value itself, and those whose schemas apply to what is inside it.
 _BESIDE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
@@ -38,6 +41,8 @@ _TOO_MUCH = "The arguments are too large or too deeply nested to be checked agai
 
 class _Compiled(Protocol):
     def is_valid(self, instance: Any) -> bool: ...
+
+    def validate(self, instance: Any) -> None: ...
 
     def iter_errors(self, instance: Any) -> Any: ...
 
@@ -55,29 +60,32 @@ class Validator:
         if not isinstance(arguments, dict):
             return ["The arguments must be an object."]
         # INVARIANT: no schema and no arguments, however they were made for it, keep the gateway busy.
-        if not self._in_reach(arguments):
+        steps = self._steps(arguments)
+        if steps > MOST_STEPS:
             return [_TOO_MUCH]
         if self._compiled is None:
             return []
         try:
             if self._compiled.is_valid(arguments):
                 return []
+            if steps > _FEW_STEPS:
+                return [_first_fault(self._compiled, arguments)]
             found = [_sentence(each) for each in islice(self._compiled.iter_errors(arguments), MOST_FAULTS)]
         except Exception:  # noqa: BLE001 - what cannot be checked is not let through
             return ["The arguments could not be checked against this tool's schema."]
         return found or ["The arguments do not fit this tool's schema."]
 
-    def _in_reach(self, arguments: Any) -> bool:
-        """Whether the work is bounded: places in the schema, values in the arguments, ways to reach each."""
-        size, depth, level = 0, 0, [arguments]
+    def _steps(self, arguments: Any) -> int:
+        """How much work it is: places in the schema, values in the arguments, ways to reach each."""
+        size, depth, steps, level = 0, 0, 0, [arguments]
         while level:
             depth += 1
             size += sum(1 + len(each) // 64 if isinstance(each, str) else 1 for each in level)
             steps = size * self._places * self._branches**depth
             if depth > _DEEPEST_ARGUMENTS or steps > MOST_STEPS:
-                return False
+                return MOST_STEPS + 1
             level = [inner for each in level for inner in _inside(each)]
-        return True
+        return steps
 
 
 ANYTHING = Validator(None)
@@ -112,6 +120,17 @@ def _compile(schema: dict[str, Any]) -> _Compiled:
     except BaseException as error:  # noqa: BLE001 - the library's panics are no Exception
         why = legible(getattr(error, "message", "") or type(error).__name__, 200)
         raise InputError(f"Its inputSchema cannot be used: {why}") from None
+
+
+def _first_fault(compiled: _Compiled, arguments: Any) -> str:
+    """INVARIANT: faults are collected only where there cannot be many: each of them takes memory."""
+    import jsonschema_rs
+
+    try:
+        compiled.validate(arguments)
+    except jsonschema_rs.ValidationError as error:
+        return _sentence(error)
+    return "The arguments do not fit this tool's schema."
 
 
 def _sentence(error: Any) -> str:
@@ -151,7 +170,7 @@ class _Reach:
     """How much of a schema can apply to one value: references are followed, circles counted."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        self._schema, self._places, self._patterns = schema, 0, 0
+        self._schema, self._places, self._patterns, self._compared = schema, 0, 0, 0
         self._anchors = dict(_anchors(schema))
 
     def measure(self) -> tuple[int, int]:
@@ -160,7 +179,7 @@ class _Reach:
             ways = self._walk(self._schema, (id(self._schema),))
         except RecursionError:
             raise InputError(_TOO_INVOLVED) from None
-        return self._places, max(1, ways.most)
+        return self._places + self._compared, max(1, ways.most)
 
     def _walk(self, schema: Any, above: tuple[int, ...]) -> _Ways:
         ways = _Ways()
@@ -184,6 +203,7 @@ class _Reach:
         if isinstance(schema, dict):
             named = schema.get("patternProperties")
             self._patterns += ("pattern" in schema) + (len(named) if isinstance(named, dict) else 0)
+            self._compared += _compared(schema)
         if self._places > MOST_PLACES or self._patterns > MOST_PATTERNS:
             raise InputError(_TOO_INVOLVED)
 
@@ -211,6 +231,20 @@ class _Reach:
             else:
                 raise InputError(f"Its inputSchema refers to another place: {legible(reference, 100)}")
         return here
+
+
+def _compared(schema: dict[str, Any]) -> int:
+    """How many things one value is compared with, one by one: names that must be there, values it may be."""
+    lists = [schema.get(key) for key in ("required", "enum")]
+    dependent = schema.get("dependentRequired")
+    lists += dependent.values() if isinstance(dependent, dict) else ()
+    # Plain values are looked up; objects and lists are compared part by part.
+    weights = (_HEAVY if isinstance(each, dict | list) else 1 for each in _flat(lists))
+    return sum(weights)
+
+
+def _flat(lists: list[Any]) -> Iterator[Any]:
+    return (item for each in lists if isinstance(each, list) for item in each)
 
 
 def _anchors(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:

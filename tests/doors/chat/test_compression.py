@@ -364,6 +364,8 @@ def test_a_conversation_that_changed_meanwhile_is_left_alone():
     found = carried_out(TALK[1:], None, ask, proposal)
     assert found.failed
     assert "changed meanwhile" in found.reason
+    deleted = [msgspec.structs.replace(TALK[0], deleted=True), *TALK[1:]]
+    assert carried_out(deleted, None, ask, proposal).failed
     second = planned([weighed(each) for each in TALK], 0, existing_summary=Prior("m1", 10))
     assert carried_out(TALK, None, ask, second).failed
     assert not ask.sent

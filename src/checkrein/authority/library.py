@@ -352,9 +352,14 @@ def _introduce(asked: Asked, call: ToolCall) -> None:
     process = peers.process(asked.peer.pid)
     if process is None:
         raise InputError("The program that asks has gone already.")
-    agent, session = call.agent or DOOR, call.session or f"process-{process.pid}"
+    agent, session = f"{DOOR}:{call.agent}", call.session
     known = get_session(asked.pipeline.store, agent, session)
-    if known is not None and (known.process, known.process_started) == (process.pid, process.started):
+    mine = (process.pid, process.started)
+    # INVARIANT: a program that names a session which another speaks for makes no living agent a person.
+    if known is not None and _speaker(known) != mine and peers.is_alive(*_speaker(known)):
+        session = f"{session} (process {process.pid})"
+        known = get_session(asked.pipeline.store, agent, session)
+    if known is not None and _speaker(known) == mine:
         return
     met = Session(
         agent=agent,
@@ -365,6 +370,10 @@ def _introduce(asked: Asked, call: ToolCall) -> None:
         process_started=process.started,
     )
     asked.pipeline.store.write(lambda tx: put_session(tx, met))
+
+
+def _speaker(session: Session) -> tuple[int, str]:
+    return session.process, session.process_started
 
 
 @verb("library.decide", person=False)

@@ -1,0 +1,68 @@
+"""A function as a gated tool."""
+
+import asyncio
+import functools
+
+import pytest
+
+from checkrein.doors.library.tools import is_async, server_for
+from checkrein.errors import InputError
+
+
+async def later():
+    return 1
+
+
+class Caller:
+    async def __call__(self):
+        return 2
+
+
+def test_asynchronous_functions_are_told_from_others():
+    assert is_async(later) and is_async(functools.partial(later)) and is_async(Caller())
+    assert not is_async(print) and not is_async(functools.partial(print))
+
+
+def test_objects_and_methods_are_tools_too(room):
+    gate = room.open()
+    assert asyncio.run(gate.wrap(Caller(), name="look", needs_approval=False)()) == 2
+
+    class Garden:
+        def water(self, litres):
+            return litres
+
+    assert gate.wrap(Garden().water, needs_approval=False)(3) == 3
+    assert room.last().tool_input == {"litres": 3}
+
+
+def test_a_tool_that_yields_cannot_be_gated(room):
+    gate = room.open()
+
+    def several():
+        yield 1
+
+    async def several_later():
+        yield 1
+
+    for each in (several, several_later):
+        with pytest.raises(InputError, match="bit by bit"):
+            gate.wrap(each)
+
+
+def test_tools_of_coding_agents_are_judged_as_theirs():
+    assert server_for("Bash", "python") is None and server_for("read_file", "python") is None
+    assert server_for("look", "python") == "python"
+
+
+def test_a_call_that_does_not_fit_the_function_is_no_call(room):
+    gate = room.open()
+    with pytest.raises(TypeError):
+        gate.wrap(lambda n: n, name="look")()
+    assert room.entries() == []
+
+
+def test_a_tool_knows_whether_it_was_pinned(room):
+    gate = room.open(settings=["doors.library.unmatched=earned"])
+    notes = gate.wrap(lambda: "n", name="read_notes", annotations={"readOnlyHint": True, "pinned": True})
+    assert notes() == "n"
+    assert room.last().risk_category == "low"

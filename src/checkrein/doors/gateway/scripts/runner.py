@@ -162,8 +162,8 @@ class Runner:
         # INVARIANT: exactly one goes on with a run, however many wait for its answers.
         if row is None or row.rests != run.row.rests or not await self._journal.claim(row, self._holder):
             raise ForeignError
-        rest = self._journal.rest(row)
         run.set(state=RUNNING, holder=self._holder, suspended=row.suspended)
+        rest = self._journal.rest(row)
         await self._carried_out(run, waiting, settled)
         self._check_refusals(run)
         engine = self._engines.of(run.script.language)

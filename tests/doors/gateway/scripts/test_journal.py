@@ -1,0 +1,180 @@
+"""What is stored of a run is what was written, or the run does not go on."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from checkrein.store.runs import get_run
+from doors.gateway.house import until
+from doors.gateway.scripts.bench import failure, outcome, paused, run
+
+CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
+
+
+def change(bench, sql, *given):
+    bench.pipeline.store.write(lambda tx: tx.execute(sql, given))
+
+
+async def waiting(bench, code=CODE, **more):
+    guest = await bench.house.guest(answers={}, **more)
+    said = await paused(guest, code)
+    return guest, said["run_id"], said["waiting"][0]["question"]
+
+
+async def ended(bench, guest, run_id):
+    await until(lambda: bench.run_row(run_id).state in ("done", "failed"))
+    return await guest.call("resume_run", {"run_id": run_id})
+
+
+def flipped(text):
+    return text[:40] + ("A" if text[40] != "A" else "B") + text[41:]
+
+
+@pytest.mark.parametrize("harm", ["edited", "truncated", "emptied", "swapped"])
+def test_suspended_bytes_that_are_not_what_was_put_away_do_not_run(bench, harm):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest, run_id, entry = await waiting(bench)
+        other_code = "return (await codemode.srv__echo({path: '/etc/shadow'})).content[0].text;"
+        _, other, _ = await waiting(bench, other_code)
+        stored = bench.run_row(run_id).suspended
+        harmed = {
+            "edited": flipped(stored),
+            "truncated": stored[:-8],
+            "emptied": "",
+            "swapped": bench.run_row(other).suspended,
+        }[harm]
+        change(bench, "UPDATE run SET suspended = ? WHERE id = ?", harmed, run_id)
+        await bench.answer(entry)
+        found = failure(await ended(bench, guest, run_id))
+        assert found["kind"] == "damaged" and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+@pytest.mark.parametrize("harm", ["edited", "swapped", "hash"])
+def test_arguments_that_were_changed_in_the_store_are_not_executed(bench, harm):
+    """After a restart, where the store is all there is."""
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        _, run_id, entry = await waiting(bench)
+        _, other, _ = await waiting(bench, CODE.replace("/tmp/x", "/etc/shadow"))
+        await bench.house.close()
+        if harm == "edited":
+            text = flipped(bench.rows(run_id)[0].arguments)
+            change(bench, "UPDATE run_call SET arguments = ? WHERE run = ?", text, run_id)
+        elif harm == "swapped":
+            text = bench.rows(other)[0].arguments
+            change(bench, "UPDATE run_call SET arguments = ? WHERE run = ?", text, run_id)
+        else:
+            change(bench, "UPDATE run_call SET argument_hash = 'x' WHERE run = ?", run_id)
+        await bench.answer(entry)
+        house = await bench.reopened()
+        try:
+            await until(lambda: bench.run_row(run_id).state == "failed")
+            back = await house.guest()
+            assert failure(await back.call("resume_run", {"run_id": run_id}))["kind"] == "damaged"
+            assert house.ran("echo") == []
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_run_put_back_as_it_was_does_not_run_again(bench):
+    """Everything of it, from before it ended: the row, its calls, its bytes."""
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest, run_id, entry = await waiting(bench)
+        row, calls = bench.run_row(run_id), bench.rows(run_id)
+        await bench.answer(entry)
+        assert outcome(await ended(bench, guest, run_id))
+        await bench.house.close()
+        change(bench, "DELETE FROM run_call WHERE run = ?", run_id)
+        change(bench, "DELETE FROM run WHERE id = ?", run_id)
+        for table, each in [("run", row), *(("run_call", each) for each in calls)]:
+            marks = ", ".join("?" * len(each.__struct_fields__))
+            change(bench, f"INSERT INTO {table} VALUES ({marks})", *msgspec.structs.astuple(each))
+        house = await bench.reopened()
+        try:
+            await until(lambda: bench.run_row(run_id).state == "failed")
+            assert len(house.ran("echo")) == 1
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_result_that_was_changed_is_not_shown(bench):
+    async def work():
+        guest = await bench.house.guest()
+        result = await guest.call("eval", {"code": "return 'mine'"})
+        run_id = result["structuredContent"]["run_id"]
+        other = await guest.call("eval", {"code": "return 'other'"})
+        text = bench.run_row(other["structuredContent"]["run_id"]).result
+        change(bench, "UPDATE run SET result = ? WHERE id = ?", text, run_id)
+        found = await guest.call("resume_run", {"run_id": run_id})
+        assert found["isError"] and "not what was written" in found["content"][0]["text"]
+
+    run(bench, work)
+
+
+def test_nothing_a_script_says_can_be_read_in_the_store(bench):
+    bench.set(wait_seconds=0.1)
+    code = "const secret = 'hush-hush'; await codemode.srv__echo({t: secret}); return secret;"
+
+    async def work():
+        guest, run_id, entry = await waiting(bench, code)
+        await bench.answer(entry)
+        assert outcome(await ended(bench, guest, run_id)) == "hush-hush"
+        row, calls = bench.run_row(run_id), bench.rows(run_id)
+        assert "hush" not in repr(row) and "hush" not in repr(calls) and row.source and row.result
+        kinds = [each["kind"] for each in records(bench, run_id)]
+        assert kinds == ["run_started", "run_suspended", "run_ended"]
+        assert all("hush" not in repr(each) for each in records(bench, run_id))
+
+    run(bench, work)
+
+
+def records(bench, run_id):
+    rows = bench.pipeline.store.query("SELECT body FROM record WHERE entry = ? ORDER BY seq", (run_id,))
+    return [msgspec.json.decode(row[0]) for row in rows]
+
+
+def test_a_run_whose_script_cannot_be_read_has_failed(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        _, run_id, _ = await waiting(bench)
+        await bench.house.close()
+        change(bench, "UPDATE run SET source = 'x' WHERE id = ?", run_id)
+        house = await bench.reopened()
+        try:
+            await until(lambda: bench.run_row(run_id).state == "failed")
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_run_that_is_not_ours_any_more_is_not_put_away(bench):
+    async def work():
+        guest = await bench.house.guest(answers={})
+        call = {"name": "codemode_eval_supervised", "arguments": {"code": f"await 1; {CODE}"}}
+        started = asyncio.ensure_future(guest.raw("tools/call", call))
+        await until(lambda: bench.hub.scripts.live)
+        (run_id,) = bench.hub.scripts.live
+        change(bench, "UPDATE run SET holder = 'somebody' WHERE id = ?", run_id)
+        await until(lambda: not bench.hub.scripts.live)
+        assert get_run(bench.pipeline.store, run_id).state == "running" and not bench.questions()
+        started.cancel()
+        await asyncio.gather(started, return_exceptions=True)
+
+    run(bench, work)

@@ -21,7 +21,18 @@ from checkrein.console import entrance
 from checkrein.console.desk import Desk
 from checkrein.console.guard import Guard, TooLarge
 from checkrein.console.rendering import FOLDER, page
-from checkrein.console.views import arrivals, calls, clients, health, inbox, policy, servers, sessions, trust
+from checkrein.console.views import (
+    arrivals,
+    calls,
+    clients,
+    health,
+    inbox,
+    policy,
+    runs,
+    servers,
+    sessions,
+    trust,
+)
 from checkrein.console.visits import Handler, endpoint
 
 PAGES: dict[str, Handler] = {
@@ -46,6 +57,10 @@ PAGES: dict[str, Handler] = {
     "/servers/of/{name}": servers.one,
     "/servers/of/{name}/state": servers.state,
     "/servers/of/{name}/logs": servers.logs,
+    "/runs": runs.show,
+    "/runs/rows": runs.rows,
+    "/runs/{id}": runs.one,
+    "/runs/{id}/state": runs.state,
     "/health": health.show,
 }
 ACTIONS: dict[str, Handler] = {
@@ -75,6 +90,7 @@ ACTIONS: dict[str, Handler] = {
     "/servers/of/{name}/do/{what}": servers.switch,
     "/servers/of/{name}/sign-in": servers.sign_in,
     "/servers/of/{name}/sign-out": servers.sign_out,
+    "/runs/{id}/cancel": runs.cancel,
     "/health/verify": health.verify,
     "/health/passphrase": health.passphrase,
     "/sign-out": entrance.sign_out,

@@ -1,0 +1,124 @@
+"""Runs in a real browser, over a real gateway, a real server's process and real sandboxes."""
+
+import threading
+
+import pytest
+
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+from mcp_stdio import Notes
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    # Playwright's own loop; nothing of ours.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2>`${1}\u202egnp.exe"
+SETTINGS = """
+[gateway]
+http_port = 0
+
+[evaluation.profiles.careful]
+asklist = ["notes__read_note"]
+"""
+READS = "const r = await codemode.notes__read_note({title: 'a'});\nreturn r.content[0].text + ' and read';"
+
+
+@pytest.fixture
+def pipeline():
+    """On the clock of the browser."""
+    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ask(console, tmp_path, user_settings):
+    """The authority, with a server behind the gateway whose tools are accepted."""
+    user_settings(SETTINGS)
+    notes, verb = Notes(tmp_path), console.desk.ask
+    verb("upstream.add", name="notes", entry={"command": notes.words[0], "args": notes.words[1:]})
+    verb("upstream.start", name="notes")
+    shown = verb("upstream.review", name="notes")
+    picks = [{key: each[key] for key in ("kind", "name", "hash")} for each in shown]
+    verb("upstream.accept", name="notes", picks=picks)
+    return verb
+
+
+def test_from_the_list_to_the_answer_to_the_end_without_a_reload(open_tab, ask):
+    tab = open_tab(path="/runs")
+    tab.get_by_text("No script has run yet.").wait_for()
+    found = ask("run.start", source=READS, profile="careful", wait=20)
+    row = tab.locator(f"[data-run='{found['run_id']}']")
+    row.get_by_text("waits for you").wait_for()
+    row.get_by_role("link").click()
+    tab.get_by_text("It waits for your answer about").wait_for()
+    assert tab.locator("[data-line='1'].asked").is_visible()
+    tab.evaluate("window.same = 1")
+    ask("question.answer", id=found["waiting"][0]["question"], answer="approved")
+    tab.locator("[data-end='done']").get_by_text("done and read").wait_for()
+    assert tab.locator("[data-line='1'].done").is_visible()
+    assert tab.locator("[data-step='1']").get_by_text("approved by a person").is_visible()
+    assert tab.evaluate("window.same") == 1
+    assert tab.troubles == []
+
+
+def test_answering_by_the_link_of_the_page(open_tab, ask):
+    found = ask("run.start", source=READS, profile="careful", wait=20)
+    tab = open_tab(path=f"/runs/{found['run_id']}")
+    tab.get_by_role("link", name="Answer").click()
+    tab.locator(f"#q-{found['waiting'][0]['question']}").wait_for()
+    tab.get_by_role("button", name="Approve").first.click()
+    tab.goto(tab.base + f"/runs/{found['run_id']}")
+    tab.locator("[data-end='done']").wait_for()
+    assert tab.troubles == []
+
+
+def test_a_run_is_followed_while_it_runs_and_ended_by_a_click(open_tab, ask):
+    source = "await codemode.notes__delete_note({});\nawait new Promise((done) => setTimeout(done, 25000));"
+    ask("rule.add", rule={"action": "allow", "server": "notes", "pattern": "*"})
+    going = threading.Thread(target=lambda: ask("run.start", source=source, wait=30))
+    going.start()
+    try:
+        tab = open_tab(path="/runs")
+        tab.locator("[data-run] a").first.click()
+        tab.locator("[data-step='1'].done").wait_for()
+        summary = tab.locator("#step-1 summary")
+        summary.click()
+        summary.focus()
+        tab.get_by_role("button", name="End this run").click()
+        tab.get_by_text("The run is ended.").wait_for()
+        tab.locator("[data-end='cancelled']").wait_for()
+        assert tab.troubles == []
+    finally:
+        going.join(40)
+
+
+def test_hostile_words_of_a_script_do_nothing(open_tab, ask):
+    source = f"// {HOSTILE}\nconsole.log({HOSTILE!r});\nthrow new Error({HOSTILE!r});"
+    found = ask("run.start", source=source, wait=20)
+    assert found["status"] == "failed"
+    tab = open_tab()
+    for path in ("/runs", f"/runs/{found['run_id']}"):
+        tab.goto(tab.base + path)
+        tab.wait_for_selector("body[data-live]")
+        assert tab.evaluate("document.querySelectorAll('main script, main img[src=x]').length") == 0
+        assert tab.evaluate("window.hacked") is None, path
+        assert "\u202e" not in tab.locator("main").inner_text()
+    assert "window.hacked=1" in tab.locator(".script").inner_text()
+    assert tab.troubles == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_is_wider_than_the_screen(open_tab, ask, width):
+    source = (
+        f"// {'long ' * 80}\nconst text = '{'x' * 400}';\nawait codemode.notes__read_note({{title: text}});"
+    )
+    found = ask("run.start", source=source, profile="careful", wait=20)
+    tab = open_tab(viewport={"width": width, "height": 800})
+    for path in ("/runs", f"/runs/{found['run_id']}"):
+        tab.goto(tab.base + path)
+        tab.wait_for_selector("body[data-live]")
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import asking, console, deciding, gateway, hooks, looking_up, recording, risk
+from bench import asking, chat_tokens, console, deciding, gateway, hooks, looking_up, recording, risk
 
 TARGET = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTIONS = {
@@ -16,6 +16,7 @@ SECTIONS = {
     "asking": asking.section,
     "console": console.section,
     "gateway": gateway.section,
+    "chat_tokens": chat_tokens.section,
     "risk": risk.section,
     "deciding": deciding.section,
     "recording": recording.section,

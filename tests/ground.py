@@ -13,7 +13,8 @@ VECTORS = Path(__file__).parent / "vectors"
 
 
 def vectors(name):
-    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines()]
+    lines = (VECTORS / name).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
 
 
 class Clock:

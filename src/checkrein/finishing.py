@@ -79,7 +79,7 @@ class Finishing:
         trust: dict[str, float] = {}
         if done.outcome in ("success", "failure") and about.ran:
             trust = lessons.learn(about.project, about.domains, done.outcome, force.settings, now)
-        kept = events.cut(force.redactor.value(done.output), force.settings.retention.output_bytes)
+        kept = events.kept(done.output, force.redactor, force.settings.retention.output_bytes)
         data = events.finished(
             about.project, about.session, done.outcome, kept, done.evidence, trust, now - about.began
         )

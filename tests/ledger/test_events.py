@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkrein.call import Category, Reason, Risk, Verdict, canonical, tool_call
-from checkrein.ledger.events import cut, decided
+from checkrein.ledger.events import cut, decided, kept, trimmed
 from checkrein.ledger.redact import Redactor
 
 JSON = st.recursive(
@@ -61,3 +62,48 @@ def test_long_input_is_cut_and_says_so():
 @given(JSON, st.integers(0, 500))
 def test_cutting_never_raises_and_bounds_the_size(value, most):
     assert len(canonical(cut(value, most))) <= 40 * (most + 300) + 64 * 1500
+
+
+@given(JSON, st.integers(min_value=0, max_value=400))
+def test_what_is_short_is_kept_as_it_always_was(value, most):
+    assert kept(value, Redactor(), most) == cut(Redactor().value(value), most)
+
+
+SIZE = 1 << 22
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"code": 1, "message": "no", "data": "key: " * (SIZE // 5)},
+        {"a": "https://a:b@c/ " * (SIZE // 15), "b": "last"},
+        ["password=a"] * (SIZE // 10),
+        {f"k{number}": "x" * 40 for number in range(SIZE // 40)},
+        {"deep": {"a": "x" * SIZE, "b": "beside"}},
+        "x" * SIZE,
+    ],
+    ids=["words", "addresses", "list", "names", "deep", "text"],
+)
+def test_no_more_is_masked_than_could_be_kept(value):
+    """Whatever somebody sends, the record is written while all others wait for theirs."""
+    looked_at = []
+
+    class Watching(Redactor):
+        def text(self, text):
+            looked_at.append(len(text))
+            return super().text(text)
+
+    found = kept(value, Watching(), 4_096)
+    assert sum(looked_at) < 64 * 4_096
+    assert len(canonical(found)) < 16_384 and "[cut:" in canonical(found).decode()
+    if isinstance(value, dict) and "b" in value:
+        assert found["b"] == "last"
+    if isinstance(value, str):
+        assert found.endswith(f"[cut: {SIZE} characters]")
+
+
+def test_half_a_secret_is_not_kept_where_a_text_ends():
+    secret = "ghp_" + "a1B2" * 9
+    for before in range(200):
+        few = trimmed("x " * 100 + "y" * before + " " + secret, 300)
+        assert secret in few or "ghp_" not in few

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from checkrein.call import ToolCall, Verdict, canonical, reason_lines
-from checkrein.ledger.redact import Redactor
+from checkrein.ledger.redact import MAX_DEPTH, Redactor
+
+# Longer than any word that could be a secret.
+_MARGIN = 2_048
+# So many parts of a value are cut one by one.
+_FEW = 64
 
 
 def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> dict[str, Any]:
@@ -21,7 +26,7 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "server": call.server,
         "tool": call.tool,
         "name": call.name,
-        "input": cut(redactor.value(call.arguments), most),
+        "input": kept(call.arguments, redactor, most),
         "argument_hash": call.argument_hash,
         **_explained(verdict, redactor),
     }
@@ -94,14 +99,73 @@ def _masked(texts: list[str], redactor: Redactor) -> list[str]:
     return texts if redactor.text(whole) == whole else [redactor.text(text) for text in texts]
 
 
-def cut(value: Any, most: int) -> Any:
-    """The value, or its beginning where it is longer than `most` bytes as JSON; what is cut is said."""
+def kept(value: Any, redactor: Redactor, most: int) -> Any:
+    """The value masked, or the beginning of it; no more is looked at than could be kept."""
+    # INVARIANT: what somebody sends, however long, holds up no other call while it is recorded.
+    if isinstance(value, dict) and 0 < len(value) <= _FEW:
+        # As they are cut: each has its own share.
+        room = 2 * (most // len(value)) + _MARGIN
+        parts = {key: trimmed(item, room) for key, item in value.items()}
+        few = value if all(item is value[key] for key, item in parts.items()) else parts
+    else:
+        few = trimmed(value, 2 * most + _MARGIN)
+    masked = redactor.value(few)
+    return cut(masked, most) if few is value else cut(masked, most, value)
+
+
+def trimmed(value: Any, most: int) -> Any:
+    """The value itself where it is short, else a copy of its beginning."""
+    room = [most]
+    copy = _begun(value, room)
+    return value if room[0] >= 0 else copy
+
+
+def _begun(value: Any, room: list[int], depth: int = MAX_DEPTH) -> Any:
+    """A copy until there is no more room, which then is below zero."""
+    if isinstance(value, str):
+        room[0] -= len(value)
+        return value if room[0] >= 0 else _whole_words(value, len(value) + room[0])
+    room[0] -= 1
+    if isinstance(value, dict):
+        found: dict[Any, Any] = {}
+        for key, item in value.items():
+            room[0] -= len(key) if isinstance(key, str) else 1
+            if room[0] < 0:
+                break
+            # What masking leaves out whole need not be looked at.
+            found[key] = _begun(item, room, depth - 1) if depth else item
+        return found
+    if isinstance(value, list | tuple):
+        items: list[Any] = []
+        for item in value:
+            if room[0] < 0:
+                break
+            items.append(_begun(item, room, depth - 1) if depth else item)
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
+def _whole_words(text: str, most: int) -> str:
+    """The beginning of a text without the word it ends in: half a secret would not be seen to be one."""
+    most = max(0, most)
+    end = next((at for at in range(most, max(0, most - _MARGIN), -1) if text[at - 1].isspace()), 0)
+    return text[: end or max(0, most - _MARGIN)]
+
+
+def cut(value: Any, most: int, whole: Any = None) -> Any:
+    """The value, or its beginning where it is longer than `most` bytes as JSON; what is cut is said.
+
+    `whole`: what the value is the beginning of.
+    """
+    whole = value if whole is None else whole
     text = canonical(value)
-    if len(text) <= most:
+    size = len(text if whole is value else canonical(whole))
+    if max(len(text), size) <= most:
         return value
     if isinstance(value, str):
-        return f"{value[:most]}[cut: {len(value)} characters]"
-    if isinstance(value, dict) and len(value) <= 64:
+        return f"{value[:most]}[cut: {len(whole) if isinstance(whole, str) else size} characters]"
+    if isinstance(value, dict) and isinstance(whole, dict) and len(value) == len(whole) <= _FEW:
         share = most // max(1, len(value))
-        return {key[:200]: cut(item, share) for key, item in value.items()}
-    return f"{text[:most].decode(errors='replace')}[cut: {len(text)} bytes]"
+        parts = zip(value.items(), whole.values(), strict=True)
+        return {key[:200]: cut(item, share, was) for (key, item), was in parts}
+    return f"{text[:most].decode(errors='replace')}[cut: {size} bytes]"

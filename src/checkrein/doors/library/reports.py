@@ -13,7 +13,7 @@ from checkrein.errors import CheckreinError
 from checkrein.finishing import Outcome
 
 SECONDS = 0.05
-MOST = 256
+MOST = 32
 _log = logging.getLogger("checkrein")
 
 

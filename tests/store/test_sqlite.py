@@ -237,3 +237,33 @@ def test_threads_that_come_and_go_leave_no_file_open():
     gc.collect()
     assert len(os.listdir("/dev/fd")) <= before + 4
     store.close()
+
+
+def test_who_does_not_want_to_hear_any_more_takes_nobody_along():
+    """A loop that ended, a future given up: the works queued beside theirs are still answered."""
+    store = SqliteStore.open(state_dir())
+    held, go = threading.Event(), threading.Event()
+
+    def slow(_tx):
+        held.set()
+        go.wait()
+
+    def deaf(_error):
+        raise RuntimeError("Event loop is closed")
+
+    def fails(_tx):
+        raise ValueError("mine")
+
+    first = threading.Thread(target=store.write, args=(slow,))
+    first.start()
+    held.wait()
+    store.offer(lambda _tx: None, deaf)
+    store.offer(fails, deaf)
+    gone = store.submit(lambda _tx: None)
+    assert gone.cancel()
+    later = store.submit(lambda _tx: "said")
+    go.set()
+    assert later.result(5) == "said"
+    first.join()
+    assert "checkrein-writer" in [each.name for each in threading.enumerate()]
+    store.close()

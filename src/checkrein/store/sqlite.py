@@ -318,7 +318,7 @@ class SqliteStore:
                         raise
                     except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
                         writer.execute("ROLLBACK")
-                        work.fail(error)
+                        _tell(work.fail, error)
                         return [other for other in group if other is not work]
                 writer.execute("COMMIT")
         except StoreError as error:
@@ -326,11 +326,11 @@ class SqliteStore:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
             for work in group:
-                work.fail(error)
+                _tell(work.fail, error)
             return []
         self._committed(transaction)
         for work, result in zip(group, results, strict=True):
-            work.succeed(result)
+            _tell(work.succeed, result)
         return []
 
     def _synchronise(self, writer: sqlite3.Connection, durable: bool) -> None:
@@ -338,6 +338,12 @@ class SqliteStore:
         if durable != self._durable:
             writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
+
+
+def _tell(word: Callable[[Any], None], what: Any) -> None:
+    """INVARIANT: who does not want to hear any more (a loop that ended, a future given up) harms no other."""
+    with contextlib.suppress(Exception):
+        word(what)
 
 
 _TABLE = re.compile(r"(?:INTO|UPDATE|FROM)\s+(\w+)", re.I)

@@ -93,3 +93,26 @@ def test_what_cannot_be_recorded_is_said(pipeline, project, monkeypatch):
 
     asyncio.run(go())
     assert "The store is closed." in said[0]
+
+
+def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project):
+    entries = [decide(pipeline, project, number) for number in range(3)]
+    said = []
+
+    class Hostile:
+        def __reduce__(self):
+            raise RuntimeError("no")
+
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    async def go():
+        made = Outcomes(pipeline, said.append)
+        for number, entry in enumerate(entries):
+            made.add(entry, "success", output={"x": Hostile()} if number == 1 else "fine")
+        await made.close()
+
+    asyncio.run(go())
+    pipeline.store.write(lambda _tx: None)
+    assert [outcome(pipeline, each) for each in entries] == ["success", None, "success"]
+    assert len(said) == 1 and "RuntimeError" in said[0]

@@ -45,20 +45,27 @@ class Outcomes:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return None
+        return self._hand_over(waiting) if waiting else None
+
+    def _hand_over(self, waiting: list[Outcome]) -> Future[None] | None:
         try:
             done = self._pipeline.finish_soon(waiting)
         except CheckreinError as error:
             self._say(f"{len(waiting)} outcome(s) could not be recorded: {error}")
             return None
-        done.add_done_callback(self._looked_at)
+        done.add_done_callback(lambda done: self._looked_at(done, waiting))
         return done
 
-    def _looked_at(self, done: Future[None]) -> None:
+    def _looked_at(self, done: Future[None], waiting: list[Outcome]) -> None:
         error = done.exception()
-        if error is not None:
-            self._say(f"outcomes could not be recorded: {error}")
+        if error is None:
+            return
+        if len(waiting) > 1 and not isinstance(error, CheckreinError):
+            # INVARIANT: an outcome that cannot be written down takes no other one's along.
+            for each in waiting:
+                self._hand_over([each])
+            return
+        self._say(f"{len(waiting)} outcome(s) could not be recorded: {type(error).__name__}: {error}")
 
     async def close(self) -> None:
         """Wait until everything is on the record, or known not to be."""

@@ -55,6 +55,26 @@ def test_what_was_not_declared_cannot_be_asked():
     assert not client().can("roots") and client(roots={}).can("roots")
 
 
+def test_the_number_of_a_question_cannot_be_guessed():
+    """A program of the same user may write into the pipe a client answers through, without reading it."""
+
+    async def main():
+        numbers = []
+        for _ in range(2):
+            one = client()
+            asking = asyncio.ensure_future(one.ask("elicitation/create", {}))
+            await asyncio.sleep(0)
+            for guess in range(10):
+                one.answered(response(f"checkrein-{guess}", {"action": "accept"}))
+            assert not asking.done()
+            numbers.append(one.ear.heard[0]["id"])
+            one.answered(response(numbers[-1], {"action": "decline"}))
+            assert await asking == {"action": "decline"}
+        assert numbers[0] != numbers[1]
+
+    asyncio.run(main())
+
+
 def test_an_answer_reaches_only_what_was_asked_of_this_very_client():
     async def main():
         one, two = client(), client()

@@ -6,7 +6,7 @@ from checkrein.call import ToolCall
 from checkrein.doors.gateway import outcomes as module
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.errors import StoreError
-from checkrein.finishing import About
+from checkrein.finishing import About, Finishing
 from checkrein.ledger.entries import fold
 from checkrein.store import records
 
@@ -95,24 +95,24 @@ def test_what_cannot_be_recorded_is_said(pipeline, project, monkeypatch):
     assert "The store is closed." in said[0]
 
 
-def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project):
+def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project, monkeypatch):
     entries = [decide(pipeline, project, number) for number in range(3)]
-    said = []
+    said, finish = [], Finishing._finish
 
-    class Hostile:
-        def __reduce__(self):
-            raise RuntimeError("no")
+    def fails(self, tx, about, done, lessons):
+        if done.output == "poison":
+            raise RuntimeError("it cannot be written down")
+        finish(self, tx, about, done, lessons)
 
-        def __repr__(self):
-            raise RuntimeError("no")
+    monkeypatch.setattr(Finishing, "_finish", fails)
 
     async def go():
         made = Outcomes(pipeline, said.append)
         for number, entry in enumerate(entries):
-            made.add(entry, "success", output={"x": Hostile()} if number == 1 else "fine")
+            made.add(entry, "success", output="poison" if number == 1 else "fine")
         await made.close()
 
     asyncio.run(go())
     pipeline.store.write(lambda _tx: None)
     assert [outcome(pipeline, each) for each in entries] == ["success", None, "success"]
-    assert len(said) == 1 and "RuntimeError" in said[0]
+    assert len(said) == 1 and "cannot be written down" in said[0]

@@ -118,7 +118,9 @@ class Client:
     async def ask(self, method: str, params: Message, flight: Flight | None = None) -> Any:
         """A request to the client, on the stream of the request it belongs to; its result."""
         self._count += 1
-        number = f"checkrein-{self._count}"
+        # INVARIANT: nobody who did not read the question can answer it, not even one who can write to the
+        # pipe its client answers through.
+        number = f"checkrein-{self._count}-{secrets.token_hex(8)}"
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         send = flight.exchange.send if flight is not None else self.send

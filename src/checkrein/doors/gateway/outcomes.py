@@ -71,4 +71,4 @@ class Outcomes:
         """Wait until everything is on the record, or known not to be."""
         done = self.flush()
         if done is not None:
-            await asyncio.wait([asyncio.wrap_future(done)])
+            await asyncio.gather(asyncio.wrap_future(done), return_exceptions=True)

@@ -1,0 +1,469 @@
+"""Google's ADK, the real one, with a scripted model: gated tools, and confirmations a session keeps."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("google.adk", reason="Google's ADK is not installed")
+
+from google.adk.agents import LlmAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import FunctionTool, google_search
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+from google.genai import types
+
+from checkrein import Gate
+from checkrein.doors.library.adapters.google_adk import LOST, REJECTED, STATE, WAITS, gated
+from checkrein.doors.library.pending import pending
+from checkrein.errors import InputError
+from checkrein.ledger.query import Filter, entries
+from checkrein.store.trust import trust_of
+from checkrein.testing import ScriptedGate, edit
+from doors.library.behaviour import (
+    CASES,
+    Heard,
+    expected,
+    project_for,
+    seed_trust,
+    write_settings,
+)
+from doors.library.rooms import recorded
+
+ALLOW_READ = ['rules=[{action="allow",tool="read_note"}]']
+CONFIRM = "adk_request_confirmation"
+
+
+class Scripted(BaseLlm):
+    """Says a turn at a time; keeps what it was sent."""
+
+    model: str = "scripted"
+    turns: list
+    requests: list
+
+    async def generate_content_async(self, llm_request, stream=False):
+        self.requests.append(list(llm_request.contents))
+        turn = self.turns.pop(0) if self.turns else types.Part(text="done")
+        parts = turn if isinstance(turn, list) else [turn]
+        yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+    def told(self):
+        """What the model was told came of its calls, by call id."""
+        parts = [part for each in self.requests[-1] for part in each.parts]
+        found = [part.function_response for part in parts if part.function_response]
+        return {each.id: each.response for each in found}
+
+
+def call(name, id="c1", /, **arguments):
+    return types.Part(function_call=types.FunctionCall(id=id, name=name, args=arguments))
+
+
+class Desk:
+    """Tools of a program, and what they did."""
+
+    def __init__(self):
+        self.booked = []
+
+    def book(self, to: str, amount: int = 1) -> str:
+        """Book a room."""
+        self.booked.append((to, amount))
+        return f"{amount} for {to}"
+
+    def read_note(self, name: str) -> dict:
+        """Read a note."""
+        self.booked.append(name)
+        return {"note": name}
+
+    def break_it(self) -> str:
+        """Fails."""
+        raise ValueError("it broke")
+
+    def say_error(self) -> dict:
+        """Says that it failed."""
+        return {"error": "no paper"}
+
+    @property
+    def tools(self):
+        return [self.book, self.read_note, self.break_it, self.say_error]
+
+
+class House:
+    """An agent, its session and its model."""
+
+    def __init__(self, tools, *turns, sessions=None):
+        self.model = Scripted(turns=list(turns), requests=[])
+        self.agent = LlmAgent(name="clerk", model=self.model, tools=tools)
+        self.sessions = sessions or InMemorySessionService()
+        self.runner = Runner(app_name="app", agent=self.agent, session_service=self.sessions)
+
+    async def open(self):
+        kept = await self.sessions.get_session(app_name="app", user_id="u", session_id="s")
+        if kept is None:
+            await self.sessions.create_session(app_name="app", user_id="u", session_id="s")
+
+    async def say(self, *parts):
+        await self.open()
+        content = types.Content(role="user", parts=list(parts) or [types.Part(text="go")])
+        events = self.runner.run_async(user_id="u", session_id="s", new_message=content)
+        return [each async for each in events]
+
+    async def state(self):
+        found = await self.sessions.get_session(app_name="app", user_id="u", session_id="s")
+        return found.state
+
+
+def asked(events):
+    """The confirmations the ADK asks for: original call id to the request's id."""
+    calls = [each for event in events for each in event.get_function_calls() if each.name == CONFIRM]
+    return {each.args["originalFunctionCall"]["id"]: each.id for each in calls}
+
+
+def confirm(id, confirmed=True, payload=None):
+    said = {"confirmed": confirmed} | ({"payload": payload} if payload is not None else {})
+    return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRM, response=said))
+
+
+def gate_in(folder, **options):
+    options.setdefault("asks", "raise")
+    return Gate(folder / "gate", project=folder, session="s", **options)
+
+
+def entries_of(gate):
+    gate.flush()
+    return list(entries(gate.authority.pipeline.store, Filter()))[::-1]
+
+
+# -- the behaviour suite ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_behaviour_suite(case, tmp_path):
+    ran = []
+
+    class Any(BaseTool):
+        def _get_declaration(self):
+            return types.FunctionDeclaration(name=self.name, description=self.description)
+
+        async def run_async(self, *, args, tool_context):
+            ran.append(args)
+            return {"result": "ok"}
+
+    project = project_for(case, tmp_path)
+    write_settings(case)
+    with Gate(tmp_path / "gate", project=project, phase=case.phase, asks="raise") as gate:
+        seed_trust(case, gate.authority.pipeline.store, project)
+        house = House(
+            gated(gate, [Any(name=case.tool, description="A tool.")]), call(case.tool, **case.arguments)
+        )
+        events = asyncio.run(house.say())
+        entry = recorded(gate.authority.pipeline.store)
+        word = "ask" if asked(events) else "allow" if ran else "deny"
+        assert entry.door == "library" and entry.verdict == word
+        assert Heard(word, entry.stage, bool(ran)) == expected(case), entry.reasons
+        if word == "deny":
+            assert "Checkrein" in house.model.told()["c1"]["error"]
+
+
+# -- waiting in place ---------------------------------------------------------------------------------------
+
+
+def test_what_a_rule_allows_runs_without_asking_and_is_on_the_record():
+    desk = Desk()
+    with ScriptedGate(settings=ALLOW_READ) as gate:
+        house = House(gated(gate, desk.tools), call("read_note", name="a"))
+        asyncio.run(house.say())
+        assert house.model.told() == {"c1": {"note": "a"}} and gate.asked == []
+        assert [(each.tool_name, each.verdict, each.result) for each in gate.entries()] == [
+            ("mcp__python__read_note", "allow", "success")
+        ]
+
+
+def test_a_no_and_its_reason_reach_the_model():
+    desk = Desk()
+    with ScriptedGate({"book": "no: eve is not on the list"}) as gate:
+        house = House(gated(gate, desk.tools), call("book", to="eve"))
+        asyncio.run(house.say())
+        assert desk.booked == [] and "eve is not on the list" in house.model.told()["c1"]["error"]
+
+
+def test_arguments_are_edited_and_parallel_calls_are_answered_one_by_one():
+    desk = Desk()
+    with ScriptedGate({"book": [edit(amount=2), "no: enough"]}, settings=ALLOW_READ) as gate:
+        calls = [
+            call("book", "c1", to="ada"),
+            call("book", "c2", to="eve"),
+            call("read_note", "c3", name="n"),
+        ]
+        house = House(gated(gate, desk.tools), calls)
+        asyncio.run(house.say())
+        told = house.model.told()
+        assert len(gate.asked) == 2 and "n" in desk.booked
+        assert [each for each in desk.booked if each != "n"] in ([("ada", 2)], [("eve", 2)])
+        assert sum("enough" in str(told[each]) for each in ("c1", "c2")) == 1
+
+
+def test_success_earns_trust_and_what_fails_costs_it():
+    desk = Desk()
+    with ScriptedGate(settings=['rules=[{action="allow",pattern="*"}]']) as gate:
+        tools = gated(gate, desk.tools)
+        asyncio.run(House(tools, call("read_note", name="a")).say())
+        with pytest.raises(ValueError, match="it broke"):
+            asyncio.run(House(tools, call("break_it")).say())
+        asyncio.run(House(tools, call("say_error")).say())
+        # A call the ADK turns away because its arguments do not fit.
+        asyncio.run(House(tools, call("book")).say())
+        assert [each.result for each in gate.entries()] == ["success", "failure", "failure", "failure"]
+        (earned,) = trust_of(gate.authority.pipeline.store, gate.project).values()
+        assert (earned["successes"], earned["failures"]) == (1, 3)
+
+
+def test_a_tools_own_require_confirmation_only_asks_for_more():
+    desk = Desk()
+
+    def odd(name):
+        if name == "broken":
+            raise RuntimeError
+        return name != "a"
+
+    tool = FunctionTool(desk.read_note, require_confirmation=odd)
+    calls = [call("read_note", each, name=each) for each in ("a", "b", "broken")]
+    script = {"read_note": lambda each: each["arguments"]["name"] == "b"}
+    with ScriptedGate(script, settings=ALLOW_READ) as gate:
+        house = House(gated(gate, [tool]), calls)
+        asyncio.run(house.say())
+        assert sorted(desk.booked) == ["a", "b"] and len(gate.asked) == 2
+
+
+def test_a_toolset_is_gated_tool_by_tool():
+    desk = Desk()
+
+    class Notes(BaseToolset):
+        async def get_tools(self, readonly_context=None):
+            return [FunctionTool(desk.read_note), FunctionTool(desk.book)]
+
+        async def close(self):
+            desk.booked.append("closed")
+
+    with ScriptedGate({"*": "no"}, settings=['rules=[{action="allow",tool="notes_read_note"}]']) as gate:
+        tools = gated(gate, [Notes(tool_name_prefix="notes")])
+        calls = [call("notes_read_note", "c1", name="a"), call("notes_book", "c2", to="eve")]
+        house = House(tools, calls)
+        asyncio.run(house.say())
+        assert desk.booked == ["a"] and "error" in house.model.told()["c2"]
+        asyncio.run(tools[0].close())
+        assert desk.booked == ["a", "closed"]
+
+
+def test_a_toolset_that_offers_tools_by_itself_is_refused():
+    desk = Desk()
+
+    class Sly(BaseToolset):
+        async def get_tools(self, readonly_context=None):
+            return []
+
+        async def process_llm_request(self, *, tool_context, llm_request):
+            llm_request.append_tools([FunctionTool(desk.book)])
+
+        async def close(self):
+            pass
+
+    with ScriptedGate("yes") as gate:
+        house = House(gated(gate, [Sly()]), call("book", to="eve"))
+        with pytest.raises(InputError, match="Sly"):
+            asyncio.run(house.say())
+        assert desk.booked == []
+
+
+def test_what_cannot_be_gated_is_refused():
+    async def stream():
+        yield 1
+
+    with ScriptedGate() as gate:
+        for tool in (google_search, stream, 7):
+            with pytest.raises(InputError):
+                gated(gate, [tool])
+
+
+# -- confirmations ------------------------------------------------------------------------------------------
+
+
+def paused(gate, *calls, desk=None):
+    desk = desk or Desk()
+    house = House(gated(gate, desk.tools), list(calls) or [call("book", to="ada")])
+    return desk, house, asyncio.run(house.say())
+
+
+def test_an_ask_is_a_confirmation_and_harmless_siblings_run(tmp_path):
+    with gate_in(tmp_path, settings=ALLOW_READ) as gate:
+        calls = [
+            call("book", "c1", to="ada"),
+            call("book", "c2", to="eve"),
+            call("read_note", "c3", name="n"),
+        ]
+        desk, house, events = paused(gate, *calls)
+        questions = asked(events)
+        assert desk.booked == ["n"] and set(questions) == {"c1", "c2"}
+        assert len(gate.pending()) == 2 and len(house.model.requests) == 1
+        asyncio.run(
+            house.say(confirm(questions["c1"]), confirm(questions["c2"], False, {"message": "not eve"}))
+        )
+        assert desk.booked == ["n", ("ada", 1)]
+        told = house.model.told()
+        assert told["c1"] == {"result": "1 for ada"} and "not eve" in told["c2"]["error"]
+        found = {each.result: each.answer for each in entries_of(gate) if each.verdict == "ask"}
+        assert found["success"] == "approved" and gate.pending() == []
+
+
+def test_a_confirmation_may_edit_the_arguments(tmp_path):
+    with gate_in(tmp_path) as gate:
+        desk, house, events = paused(gate)
+        payload = {"edited": {"to": "ada", "amount": 3}}
+        asyncio.run(house.say(confirm(asked(events)["c1"], True, payload)))
+        assert desk.booked == [("ada", 3)]
+        with pytest.raises(InputError):
+            desk, house, events = paused(gate)
+            asyncio.run(house.say(confirm(asked(events)["c1"], True, {"edited": "all"})))
+        assert desk.booked == []
+
+
+def test_what_a_person_said_elsewhere_counts_for_more_than_a_confirmation(tmp_path):
+    with gate_in(tmp_path) as gate:
+        desk, house, events = paused(gate)
+        gate.answer(gate.pending()[0], "no: not today")
+        asyncio.run(house.say(confirm(asked(events)["c1"])))
+        assert desk.booked == [] and "not today" in house.model.told()["c1"]["error"]
+
+
+def test_a_confirmation_that_says_no_holds_whatever_else_was_said(tmp_path):
+    with gate_in(tmp_path) as gate:
+        desk, house, events = paused(gate)
+        gate.answer(gate.pending()[0], "yes")
+        asyncio.run(house.say(confirm(asked(events)["c1"], False)))
+        assert desk.booked == [] and house.model.told()["c1"] == {"error": REJECTED}
+
+
+def test_where_the_program_may_not_answer_a_person_is_waited_for(tmp_path, monkeypatch):
+    """The server takes no answer from the program that asks: the confirmation only says to go on."""
+    with gate_in(tmp_path) as gate:
+        desk, house, events = paused(gate)
+        answer, tried = gate.authority.answer, asyncio.Event()
+
+        def refuse(*_args, **_more):
+            tried.set()
+            raise InputError("A program is no person.")
+
+        monkeypatch.setattr(gate.authority, "answer", refuse)
+
+        async def main():
+            going = asyncio.create_task(house.say(confirm(asked(events)["c1"])))
+            while not tried.is_set():
+                await asyncio.sleep(0.01)
+            assert desk.booked == [] and not going.done()
+            question = gate.pending()[0]["id"]
+            await asyncio.to_thread(answer, question, "approved")
+            await going
+
+        asyncio.run(main())
+        assert desk.booked == [("ada", 1)]
+
+        desk, house, events = paused(gate)
+        asyncio.run(house.say(confirm(asked(events)["c1"], False)))
+        assert desk.booked == [] and gate.pending() == []
+
+
+def test_a_confirmation_binds_to_the_exact_call(tmp_path):
+    """A session whose question is about another call, or gone, has no approval."""
+    for change in (lambda text: text.replace("ada", "eve"), lambda _text: None):
+        with gate_in(tmp_path) as gate:
+            desk, house, events = paused(gate)
+
+            async def meddle(house=house, change=change):
+                session = house.sessions.sessions["app"]["u"]["s"]
+                session.state[f"{STATE}c1"] = change(session.state[f"{STATE}c1"])
+
+            asyncio.run(meddle())
+            asyncio.run(house.say(confirm(asked(events)["c1"])))
+            assert desk.booked == [] and house.model.told()["c1"] == {"error": LOST}
+
+
+def test_the_session_keeps_the_question(tmp_path):
+    with gate_in(tmp_path) as gate:
+        _, house, events = paused(gate)
+        kept = pending(asyncio.run(house.state())[f"{STATE}c1"])
+        assert kept.call.arguments == {"to": "ada"} and kept.entry == gate.pending()[0]["id"]
+        requested = next(
+            each for event in events for each in event.get_function_calls() if each.name == CONFIRM
+        )
+        assert requested.args["toolConfirmation"]["payload"] == {"record": kept.entry}
+        responses = [each.response for event in events for each in event.get_function_responses()]
+        assert responses == [{"error": WAITS}]
+
+
+PROGRAM = """
+import asyncio, json, sys
+from pathlib import Path
+sys.path[:0] = json.loads(sys.argv[3])
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from checkrein import Gate
+from checkrein.doors.library.adapters.google_adk import gated
+from doors.library.adapters.test_google_adk import House, asked, call, confirm
+
+folder, step = Path(sys.argv[1]), sys.argv[2]
+
+def book(to: str, amount: int = 1) -> str:
+    with (folder / "booked").open("a") as file:
+        file.write(f"{to} {amount}\\n")
+    return f"booked {to}"
+
+async def main():
+    sessions = SqliteSessionService(str(folder / "sessions.db"))
+    turns = [[call("book", each, to=each) for each in ("ada", "eve")]] if step == "begin" else []
+    with Gate(folder / "gate", project=folder, session="s", asks="raise") as gate:
+        house = House(gated(gate, [book]), *turns, sessions=sessions)
+        if step == "begin":
+            (folder / "asked").write_text(json.dumps(asked(await house.say())))
+            return
+        ids = json.loads((folder / "asked").read_text())
+        await house.say(confirm(ids["ada"]), confirm(ids["eve"], False, {"message": "not eve"}))
+        print(json.dumps(house.model.told() if house.model.requests else None))
+
+asyncio.run(main())
+"""
+
+
+def process(folder, step):
+    program = folder / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM), encoding="utf-8")
+    paths = json.dumps([each for each in sys.path if each])
+    done = subprocess.run(
+        [sys.executable, program, folder, step, paths],
+        check=False,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout or "null")
+
+
+def test_a_session_goes_on_in_another_process_and_twice_runs_once(tmp_path):
+    process(tmp_path, "begin")
+    assert not (tmp_path / "booked").exists()
+    (tmp_path / "before.db").write_bytes((tmp_path / "sessions.db").read_bytes())
+    told = process(tmp_path, "go on")
+    assert (tmp_path / "booked").read_text() == "ada 1\n"
+    assert told["ada"] == {"result": "booked ada"} and "not eve" in told["eve"]["error"]
+
+    # The ADK drops a confirmation it has seen; a copy of the session from before has not.
+    process(tmp_path, "go on")
+    (tmp_path / "sessions.db").write_bytes((tmp_path / "before.db").read_bytes())
+    told = process(tmp_path, "go on")
+    assert (tmp_path / "booked").read_text() == "ada 1\n"
+    assert "used before" in told["ada"]["error"]

@@ -417,5 +417,18 @@ def seed_trust(case: Case, store, project: str, now: float | None = None) -> Non
         store.write(lambda tx, domain=domain, fields=fields: put_trust(tx, project, domain, fields))
 
 
+# What every door's entry of the same call says in the same words.
+_SAME = ("verdict", "decision", "stage", "rule", "domains", "domain", "complexity", "argument_hash", "server")
+
+
+def essence(entry) -> dict:
+    """An entry (or the record of a decision) without what belongs to its door."""
+    if isinstance(entry, dict):
+        named = {"risk": entry["risk"], "tool": entry["name"], "input": entry["input"]}
+        return {name: entry[name] for name in _SAME} | named
+    named = {"risk": entry.risk_category, "tool": entry.tool_name, "input": entry.tool_input}
+    return {name: getattr(entry, name) for name in _SAME} | named
+
+
 def expected(case: Case) -> Heard:
     return Heard(case.word, case.stage, case.word == "allow")

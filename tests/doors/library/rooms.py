@@ -23,7 +23,7 @@ from doors.library.rooms import through_gate
 from checkrein import Gate
 for line in sys.stdin:
     case = json.loads(line)
-    gate = Gate(server=True, project=case["project"], phase=case["phase"], asks="raise")
+    gate = Gate(server=True, project=case["project"], cwd=case["project"], phase=case["phase"], asks="raise")
     print(json.dumps(through_gate(gate, case["tool"], case["arguments"])), flush=True)
 """
 
@@ -32,7 +32,7 @@ def through_gate(gate, tool, arguments):
     """(word, stage or entry, ran) of one call, as a program sees it."""
     ran = []
     try:
-        gate.call(tool, arguments, ran.append)
+        gate.call(gate.spec(tool, server=None), arguments, ran.append)
     except Denied as denied:
         return "deny", denied.verdict.stage, bool(ran)
     except Suspended as suspended:
@@ -47,7 +47,7 @@ def recorded(store):
 def embedded(case, folder):
     project = project_for(case, folder)
     write_settings(case)
-    with Gate(folder / "gate", project=project, phase=case.phase, asks="raise") as gate:
+    with Gate(folder / "gate", project=project, cwd=project, phase=case.phase, asks="raise") as gate:
         store = gate.authority.pipeline.store
         seed_trust(case, store, project)
         word, stage, ran = through_gate(gate, case.tool, case.arguments)

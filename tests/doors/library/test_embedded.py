@@ -11,6 +11,7 @@ import pytest
 
 from checkrein import Denied, Gate, Suspended
 from checkrein.doors.library.embedded import Embedded
+from checkrein.errors import StoreError
 from checkrein.ledger.verify import verify
 
 # A program that asks, is answered by its own script, and dies where it is told to.
@@ -218,3 +219,25 @@ def test_a_full_suite_of_threads_leaves_one_line_for_each_call(room, user_settin
 def test_the_default_clock_is_the_systems(tmp_path):
     with Gate(tmp_path / "gate") as gate:
         assert abs(gate.authority.pipeline.clock() - time.time()) < 5
+
+
+def test_a_call_that_cannot_be_judged_is_refused(room, monkeypatch, user_settings):
+    user_settings('[[rules]]\naction = "allow"\ntool = "look"\n')
+    gate = room.open()
+
+    def broken(*_given):
+        raise StoreError("The disk is gone.")
+
+    monkeypatch.setattr(room.pipeline.asking, "grant", broken)
+    with pytest.raises(Denied, match="The disk is gone"):
+        gate.wrap(lambda: 1, name="look", needs_approval=True)()
+
+
+def test_calls_nobody_reports_on_take_no_memory_for_ever(room, monkeypatch, user_settings):
+    user_settings('[[rules]]\naction = "allow"\ntool = "look"\n')
+    monkeypatch.setattr("checkrein.doors.library.embedded._MOST_BEGUN", 3)
+    gate = room.open()
+    made = [gate.decide("mcp__x__look", {"n": n}).entry for n in range(9)]
+    assert len(gate.authority._begun) == 3
+    gate.finish(made[0], "success")
+    assert room.entries()[0].result == "success"

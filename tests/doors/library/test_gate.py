@@ -1,6 +1,8 @@
 """A program's tools behind a gate: wrapped, ruled, asked about, answered, resumed."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -398,6 +400,23 @@ def test_a_rule_that_came_after_the_yes_outranks_it(room, user_settings):
     assert {each.result for each in room.entries()} == {"cancelled", "denied"}
 
 
+def test_a_call_judged_in_one_folder_does_not_go_on_in_another(room, tmp_path, monkeypatch):
+    gate = room.open(asks="return")
+    write = gate.wrap(lambda path: path, name="write_file")
+    kept = write("notes.txt").pending
+    gate.answer(kept, "yes")
+    before = gate.cwd
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="was judged in"):
+        gate.resume(kept)
+    with pytest.raises(InputError, match="was judged in"):
+        asyncio.run(gate.resume_async(kept, run=print))
+    gate = room.open(cwd=before)
+    gate.wrap(lambda path: path, name="write_file")
+    assert gate.resume(kept) == "notes.txt"
+
+
 def test_a_tool_that_is_not_wrapped_here_cannot_be_resumed(room):
     gate = room.open(asks="return")
     suspended = gate.wrap(lambda n: n, name="pick")(1)
@@ -446,6 +465,14 @@ def test_a_verdict_alone_and_what_became_of_it(room, user_settings):
     asked = asyncio.run(gate.decide_async("mcp__garden__drop", {}))
     assert asked.asked and asked.entry == gate.pending()[0]["id"]
     assert asyncio.run(gate.decide_async("Bash", {"command": "rm -rf /"})).verdict.word == "deny"
+
+
+def test_importing_a_gate_brings_in_no_framework():
+    code = "import sys; from checkrein import Denied, Gate, Suspended, suspend; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    frameworks = {"pydantic", "pydantic_ai", "langchain", "langgraph", "agents", "google", "mcp"}
+    assert not loaded & (frameworks | {"claude_agent_sdk", "starlette", "uvicorn", "asyncio", "pytest"})
 
 
 # -- the gate itself --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 from doors.gateway.house import House
 from doors.library import rooms
-from doors.library.behaviour import CASES, expected, project_for, seed_trust
+from doors.library.behaviour import CASES, essence, expected, project_for, seed_trust
 from server.conftest import Serving
 
 
@@ -33,6 +33,7 @@ def test_embedded(case, tmp_path):
 def test_hooks(case, tmp_path, pipeline):
     heard, entry = rooms.hooks(case, tmp_path, pipeline)
     assert heard == expected(case), entry.reasons
+    assert essence(entry) == essence(rooms.embedded(case, tmp_path / "library")[1])
 
 
 def test_the_server(home):
@@ -48,7 +49,8 @@ def test_the_server(home):
         wrong = {}
         for case in CASES:
             heard, data = room.call(case, projects[case.id])
-            if heard != expected(case):
+            same = essence(data) == essence(rooms.embedded(case, home / "library")[1])
+            if heard != expected(case) or not same:
                 wrong[case.id] = heard, data["reasons"]
         assert not wrong
     finally:
@@ -69,3 +71,4 @@ def test_gateway(case, tmp_path, pipeline):
 
     heard, entry = asyncio.run(main())
     assert heard == expected(case), entry.reasons
+    assert essence(entry) == essence(rooms.embedded(case, tmp_path / "library")[1])

@@ -66,3 +66,17 @@ def test_a_tool_knows_whether_it_was_pinned(room):
     notes = gate.wrap(lambda: "n", name="read_notes", annotations={"readOnlyHint": True, "pinned": True})
     assert notes() == "n"
     assert room.last().risk_category == "low"
+
+
+def test_a_method_gated_in_its_class(room):
+    gate = room.open()
+
+    class Garden:
+        litres = 2
+
+        @gate.tool(needs_approval=False)
+        def water(self, times):
+            return self.litres * times
+
+    assert Garden().water(3) == 6
+    assert room.last().tool_input == {"times": 3}

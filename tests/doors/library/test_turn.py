@@ -118,7 +118,7 @@ def test_arguments_that_change_while_a_person_is_asked_do_not_run(room, later):
     question = room.question()
     given["rows"].append(2)
     gate.answer(question, "yes")
-    with pytest.raises(InputError, match="arguments changed"):
+    with pytest.raises(InputError, match="arguments changed after"):
         coming()
     assert ran == []
     assert (room.last().answer, room.last().started_at) == ("approved", None)
@@ -177,3 +177,22 @@ def test_the_same_wait_can_be_returned_instead_of_raised(room):
     found = gate.wrap(lambda n: n, name="pick")(1)
     assert isinstance(found, Suspended) and found.entry == gate.pending()[0]["id"]
     assert found.pending.verdict.word == "ask" and "Checkrein asks" in str(found)
+
+
+def test_arguments_that_change_while_an_allow_is_recorded_do_not_run(room, user_settings):
+    """High risk waits for the disk; meanwhile others run on the loop."""
+    user_settings('[[rules]]\naction = "allow"\ntool = "delete_rows"\n')
+    gate, ran, given = room.open(), [], {"rows": [1]}
+
+    async def delete_rows(given):
+        ran.append(given)
+
+    async def main():
+        task = asyncio.create_task(gate.wrap(delete_rows)(given))
+        await asyncio.sleep(0)
+        given["rows"].append(2)
+        with pytest.raises(InputError, match="arguments changed"):
+            await task
+
+    asyncio.run(main())
+    assert (ran, room.last().result) == ([], "cancelled")

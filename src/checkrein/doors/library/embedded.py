@@ -36,6 +36,8 @@ CHANNEL = "host"
 LOCK_SECONDS = 3.0
 # How many of the newest calls are looked through for those whose program ended before they did.
 _LOOK_BACK = 1_000
+# Calls under way that need not be looked up when they end; of more, the record knows.
+_MOST_BEGUN = 4_096
 
 
 class _Ours(InForce, frozen=True):
@@ -108,7 +110,11 @@ class Embedded:
             # INVARIANT: a forked process shares no store with its parent.
             why = "This process was forked from the one that has the store open."
             return Decided("", refuse("record", why, "Open a gate in each process."))
-        considered = library.consider(self.pipeline, call, wish, phase)
+        try:
+            considered = library.consider(self.pipeline, call, wish, phase)
+        except CheckreinError as error:
+            # INVARIANT: a call that cannot be judged is refused.
+            return Decided("", refuse("record", error.message, error.remedy or "Look at the store."))
         if isinstance(considered, Decided):
             return considered
         if considered.judged.alone and not considered.durable:
@@ -120,6 +126,8 @@ class Embedded:
     def _began(self, call: ToolCall, decided: Decided) -> Decided:
         """What an allowed call's outcome will be about, so that it need not be looked up."""
         if decided.verdict.word == "allow":
+            while len(self._begun) >= _MOST_BEGUN:
+                self._begun.pop(next(iter(self._begun)), None)
             domains, now = decided.verdict.risk.domains, self.pipeline.clock()
             self._begun[decided.entry] = About(call.project, call.session, domains, now)
         return decided

@@ -54,6 +54,7 @@ class Gate:
         server: bool = False,
         agent: str = "python",
         project: str | os.PathLike[str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         session: str = "",
         tools_of: str = "python",
         phase: str = "building",
@@ -67,7 +68,8 @@ class Gate:
         """`embedded`: the folder of a store of its own. `server`: the user's running server instead.
 
         `asks`: wait for a person, or raise or return `Suspended`. `denials`: raise `Denied`, or return text
-        the model reads. `tools_of`: the server name of tools that are given none.
+        the model reads. `tools_of`: the server name of tools that are given none. `cwd`: where tools find
+        relative paths, if that is not where the program is.
         """
         if server and (embedded is not None or settings):
             raise InputError("A gate has a store of its own or uses the server's, not both.")
@@ -80,7 +82,7 @@ class Gate:
         )
         self.authority: Authority = authority or _authority(embedded, server, agent, settings)
         self._run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("checkrein_run", default=None)
-        self._cwd = str(Path.cwd())
+        self._cwd = os.path.realpath(cwd) if cwd is not None else ""
 
     # -- wrapping ---------------------------------------------------------------------------------------
 
@@ -269,7 +271,7 @@ class Gate:
 
         `data` is what a tool that suspended itself is told. To be awaited where the tool is asynchronous.
         """
-        found = pending(waiting)
+        found = self.waits(waiting)
         if run is not None:
             return drive(self._resumed(found, data, run, spec))
         tool = self._tools.get((found.call.server, found.call.tool))
@@ -286,7 +288,7 @@ class Gate:
         spec: Spec | None = None,
     ) -> Any:
         """The same for a call that no function of its own stands for."""
-        return await drive_async(self._resumed(pending(waiting), data, run, spec))
+        return await drive_async(self._resumed(self.waits(waiting), data, run, spec))
 
     def _resumed(
         self, found: Pending, data: Any, run: Callable[[dict[str, Any]], Any], spec: Spec | None
@@ -309,11 +311,27 @@ class Gate:
             user=self.authority.user,
             session=run.session if run else self.session,
             project=self.project,
-            cwd=self._cwd,
+            cwd=self.cwd,
             call_id=call_id,
             annotations=spec.annotations,
             definition=spec.definition,
         )
+
+    @property
+    def cwd(self) -> str:
+        """Where tools find relative paths: where the program is now, unless it says otherwise."""
+        return self._cwd or os.getcwd()  # noqa: PTH109 - for every call, and a Path costs more than the answer
+
+    def waits(self, raw: Pending | str | bytes | dict[str, Any]) -> Pending:
+        """A call that waits, where it can go on here."""
+        found = pending(raw)
+        # INVARIANT: a call that was judged in one folder does not run in another.
+        if found.call.cwd != self.cwd:
+            raise InputError(
+                f"The call was judged in {found.call.cwd}, and the program is in {self.cwd} now.",
+                remedy="Start it there, or give the gate that folder: Gate(cwd=...).",
+            )
+        return found
 
     def wish(self, spec: Spec, call: ToolCall, given: dict[str, Any], *, may_wait: bool) -> Any:
         run = self._run.get()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein import knocking
+from checkrein import knocking, warm
 from checkrein.agents import user_name
 from checkrein.asking import Remember
 from checkrein.authority.library import LONGEST_WAIT, Settled, Taken, Wish
@@ -32,6 +32,7 @@ class Remote:
 
     def __init__(self) -> None:
         self.user = user_name(os.geteuid())
+        warm.ready()
         knocking.start().close()
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Callable[[], Decided]:

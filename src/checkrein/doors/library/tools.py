@@ -39,7 +39,7 @@ class Tool:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise InputError("A tool that yields its result bit by bit cannot be gated.", remedy="Return it.")
         self.gate, self.function, self.spec = gate, function, spec
-        self.shape = Shape(function, hidden)
+        self.shape = Shape(function, (*hidden, *_own(function)))
         self.is_async = is_async(function)
 
     def wrapped(self) -> Callable[..., Any]:
@@ -87,6 +87,12 @@ class Tool:
         call = self.gate.tool_call(self.spec, arguments)
         turn = Turn(self.gate.authority, self.spec.manner, call, prepare, opaque=opaque, now=now)
         return turn.fresh(self.gate.wish(self.spec, call, raw, may_wait=self.is_async))
+
+
+def _own(function: Callable[..., Any]) -> Sequence[str]:
+    """What a method is called on: the program's, and no part of the call."""
+    first = next(iter(inspect.signature(function).parameters), "")
+    return (first,) if first in ("self", "cls") else ()
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -31,6 +31,7 @@ Asks = Literal["wait", "raise", "return"]
 Denials = Literal["raise", "return"]
 # A question ends by itself long before this; the person's own time limit is the setting.
 _FOR_EVER = 366 * 86_400.0
+_CHANGED = "The arguments changed after they were judged, so nothing ran."
 _log = logging.getLogger("checkrein")
 
 
@@ -106,6 +107,8 @@ class Turn:
     ) -> None:
         self.authority, self.manner, self.call, self.prepare = authority, manner, call, prepare
         self.opaque, self.now = opaque or [], now
+        # Whether others could run, and change the arguments, between the verdict and the call.
+        self.waited = False
 
     @property
     def _near(self) -> Place:
@@ -116,6 +119,9 @@ class Turn:
         try:
             decided = yield from self.judged(wish)
             if decided.verdict.word == "allow":
+                if self._changed():
+                    yield from self._report(decided.entry, "cancelled", _CHANGED, "arguments")
+                    raise InputError(_CHANGED)
                 return (yield from self._carried(decided.entry, None))
             return (yield from self._asked(decided))
         except Denied as denied:
@@ -145,10 +151,17 @@ class Turn:
             coming = wish
             wish = yield "tool", lambda: coming
         found = yield self._near, lambda: self.authority.first(self.call, wish, self.manner.phase)
+        self.waited = callable(found)
         decided: Decided = (yield "away", found) if callable(found) else found
         if decided.verdict.word == "deny":
             raise self._refused(decided)
         return decided
+
+    def _changed(self) -> bool:
+        """INVARIANT: what runs is what was judged, also where its arguments can change meanwhile."""
+        if not self.waited or self.now is None or self.opaque:
+            return False
+        return digest(self.now()) != self.call.argument_hash
 
     # -- asking -----------------------------------------------------------------------------------------
 
@@ -221,9 +234,9 @@ class Turn:
         if settled.state != "approved":
             raise self._said_no(entry, settled, verdict)
         call, again = self.call, self.manner.idempotent
-        # INVARIANT: what runs is what was judged and approved, also where its arguments can change meanwhile.
-        if self.now is not None and not self.opaque and digest(self.now()) != call.argument_hash:
-            raise InputError("The arguments changed while a person was asked, so nothing ran.")
+        self.waited = True
+        if self._changed():
+            raise InputError(_CHANGED)
         taken: Taken = yield "away", lambda: self.authority.take(entry, call, self.manner.phase, again)
         if taken.refused is not None:
             raise self._refused(taken.refused)

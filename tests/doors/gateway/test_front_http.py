@@ -767,13 +767,35 @@ def test_so_many_requests_are_under_way_at_once(serve):
 
 def test_so_many_connections_are_open_at_once(serve):
     front = serve(limits={"connections": 4})
-    lines = [socket.create_connection(("127.0.0.1", front.port), timeout=5) for _ in range(4)]
+    clients = [front.client() for _ in range(4)]
+    for each in clients:
+        assert each.open().status == 200
     until(lambda: len(front.front._lines) == 4)
     assert status(raw(front.port, b"GET /health HTTP/1.1\r\n\r\n")) == 503
-    for line in lines:
-        line.close()
+    for each in clients:
+        each.close()
     until(lambda: not front.front._lines)
     assert front.client().open().status == 200
+
+
+def test_who_has_no_token_keeps_nobody_out(serve):
+    """A page in a browser, or another user, may hold as many connections as there are, and use them."""
+    front = serve(limits={"connections": 4})
+    lines = [socket.create_connection(("127.0.0.1", front.port), timeout=5) for _ in range(4)]
+    until(lambda: len(front.front._lines) == 4)
+    for line in lines:
+        line.sendall(f"GET /health HTTP/1.1\r\nhost: 127.0.0.1:{front.port}\r\n\r\n".encode())
+        assert line.recv(4096).startswith(b"HTTP/1.1 200")
+    client = front.client()
+    assert client.open().status == 200 and client.ask("echo").status == 200
+    assert lines[0].recv(4096) == b"" and len(front.front._lines) == 4
+    for _ in range(8):
+        lines.append(socket.create_connection(("127.0.0.1", front.port), timeout=5))
+        lines[-1].sendall(b"GET")
+    until(lambda: len(front.front._lines) == 4)
+    assert client.ask("echo").status == 200
+    for line in lines:
+        line.close()
 
 
 def test_many_at_once_get_their_own_answers(front):

@@ -90,7 +90,8 @@ def test_everything_is_passed_on_and_the_line_is_known_while_it_is_there():
 
 def test_one_too_many_is_told_so_and_reaches_nobody():
     lines = {}
-    connected(lines, most=1, port=1)
+    first, _ = connected(lines, most=1, port=1)
+    first.known = True
     line, wire = connected(lines, most=1, port=2)
     assert wire.written.startswith(b"HTTP/1.1 503 ")
     assert wire.ended == "closed"

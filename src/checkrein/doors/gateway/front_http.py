@@ -224,6 +224,8 @@ class HttpFront:
             raise no(401, why, headers=_CHALLENGE)
         exchange.holder = holder
         holder.under_way += 1
+        if (line := self._lines.get(exchange.address)) is not None:
+            line.known = True
         wait = holder.bucket.take(exchange.began)
         if wait:
             raise busy("Too many requests.", wait)

@@ -62,7 +62,7 @@ class Line(asyncio.Protocol):
 
     __slots__ = (
         *("_head", "_inner", "_lines", "_most", "_transport"),
-        *("address", "request", "since", "speaks"),
+        *("address", "known", "request", "since", "speaks"),
     )
 
     def __init__(self, inner: asyncio.Protocol, lines: Lines, most: int) -> None:
@@ -75,10 +75,12 @@ class Line(asyncio.Protocol):
         self.since = 0.0
         # Whether an answer that comes here counts as a person's; None while nobody asked.
         self.speaks: bool | None = None
+        # Whether anybody with a token ever asked something here.
+        self.known = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        if len(self._lines) >= self._most or self._inner is None:
+        if self._inner is None or not self._has_room():
             self._inner = None
             self._transport.write(_FULL)
             self._transport.close()
@@ -87,6 +89,17 @@ class Line(asyncio.Protocol):
         self._lines[self.address] = self
         self.since = asyncio.get_running_loop().time()
         self._inner.connection_made(cast("asyncio.BaseTransport", Joined(self._transport)))
+
+    def _has_room(self) -> bool:
+        """INVARIANT: who has no token keeps nobody out: the longest of those makes way."""
+        if len(self._lines) < self._most:
+            return True
+        spare = next((each for each in self._lines.values() if not each.known), None)
+        if spare is None:
+            return False
+        del self._lines[spare.address]
+        spare.abort()
+        return True
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None:
@@ -106,7 +119,8 @@ class Line(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._inner is None:
             return
-        self._lines.pop(self.address, None)
+        if self._lines.get(self.address) is self:
+            del self._lines[self.address]
         self._inner.connection_lost(exc)
         if self.request is not None:
             self.request.lose()

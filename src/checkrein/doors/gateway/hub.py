@@ -95,7 +95,7 @@ class Hub:
         self.watches = Watches(self.fleet, say)
         self.resources = Resources(self.fleet, envelope)
         self.calls = Calls(pipeline, self.catalogue, self.fleet, self.inventory, self.relay, seal, user, say)
-        self._seal = seal
+        self.seal = seal
         self.scripts = Desk(self)
         self._shown: tuple[Any, list[Message], list[Message]] = (None, [], [])
         self._told: list[Message] | None = None
@@ -166,7 +166,7 @@ class Hub:
 
     def input_schema(self, name: str) -> Message | None:
         found = self.catalogue.tool(name)
-        schema = found.definition.get("inputSchema") if found is not None else None
+        schema = found.definition.get("inputSchema") if found is not None else self.scripts.schema(name)
         return schema if isinstance(schema, dict) else None
 
     # -- what clients say -------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ class Hub:
         bound = digest(
             [method, server, {key: params.get(key) for key in ("name", "uri", "arguments", "ref")}]
         )
-        state = await self._taken(client, method, params, bound)
+        state = await self.taken(client, method, params, bound)
         found = params.get("inputResponses")
         responses = found if isinstance(found, dict) else {}
         trusted = self.fleet.spec(server).trusted
@@ -409,13 +409,13 @@ class Hub:
             if not trusted and method in _READ:
                 client.visit.tainted_by = server
 
-    async def _taken(self, client: Client, method: str, params: Message, bound: str) -> State | None:
+    async def taken(self, client: Client, method: str, params: Message, bound: str) -> State | None:
         """What the client carried for us; raises where it is not its own, and puts that on the record."""
         if client.era != STATELESS or params.get("requestState") is None:
             return None
         now = self.pipeline.clock()
         try:
-            return self._seal().take(params["requestState"], owner=client.owner, digest=bound, now=now)
+            return self.seal().take(params["requestState"], owner=client.owner, digest=bound, now=now)
         except ForeignStateError as error:
             data = {"request": method, "reason": error.why, "client": client.label}
             await asyncio.to_thread(self.pipeline.note, "request_refused", data)

@@ -37,14 +37,9 @@ class Asking:
         self._hub, self._pipeline = hub, hub.pipeline
         self._lately: dict[str, deque[float]] = {}
 
-    def by_client(self, client: Client | None) -> bool:
-        """Whether the client's own person can be asked while it waits."""
-        return (
-            client is not None
-            and client.era == HANDSHAKE
-            and client.speaks_for_person
-            and client.can("elicitation", "form")
-        )
+    def by_client(self, client: Client) -> bool:
+        """Whether the client's own person can be asked."""
+        return client.speaks_for_person and client.can("elicitation", "form")
 
     def possible(self, run: Run) -> bool:
         """Whether anybody can be asked, or the question may wait until somebody can."""
@@ -134,10 +129,14 @@ class Asking:
                     each.entry, "denied", message=f"The client could not ask its person: {error}"
                 )
             return
-        said, message = wording.choices(result, len(asked))
+        await self.heard([each.entry for each in asked], result)
+
+    async def heard(self, entries: list[str], result: Any) -> None:
+        """Record what the client's person said to each question of a form."""
+        said, message = wording.choices(result, len(entries))
         # A no comes first: where two calls are the same, an answer to one settles both.
-        for yes, each in sorted(zip(said, asked, strict=True), key=lambda pair: pair[0]):
-            await self.record(each.entry, "approved" if yes else "denied", message=message)
+        for yes, entry in sorted(zip(said, entries, strict=True), key=lambda pair: pair[0]):
+            await self.record(entry, "approved" if yes else "denied", message=message)
 
     async def _summaries(
         self, run: Run, asked: list[Question], client: Client, flight: Flight

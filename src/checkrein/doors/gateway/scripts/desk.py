@@ -26,7 +26,7 @@ from checkrein.doors.gateway.scripts.run import Narrow, Run, Script, narrowed
 from checkrein.doors.gateway.scripts.runner import ForeignError, Runner, StoppedError
 from checkrein.doors.gateway.scripts.toolbox import Toolbox, told
 from checkrein.doors.gateway.scripts.vault import Vault
-from checkrein.doors.gateway.scripts.waiting import Waiting
+from checkrein.doors.gateway.scripts.waiting import Waiting, bound
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.execute.preview import LANGUAGES, Language
 from checkrein.execute.sandbox import DamagedError, Ended, Failed, Step
@@ -73,21 +73,20 @@ class Desk:
 
     def takes(self, name: Any) -> bool:
         """Whether a tool of this name is ours now."""
-        settings = self.settings()
-        if not isinstance(name, str) or not settings.evaluation.enabled:
-            return False
-        named = (offer.SEARCH, offer.GET, offer.RESUME)
-        return name in named or offer.profile_of(name, settings) is not None
+        return isinstance(name, str) and offer.is_ours(name) and self.schema(name) is not None
+
+    def schema(self, name: str) -> Message | None:
+        return offer.schema_of(name, self.settings()) if offer.is_ours(name) else None
 
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Message:
         name, arguments = params["name"], params.get("arguments") or {}
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "The arguments are an object.")
-        definition = next((each for each in self.listed() if each["name"] == name), None)
-        if definition is None:
-            raise RpcError(INVALID_PARAMS, f"There is no tool {name[:160]!r}.")
-        if faults := compile_schema(definition["inputSchema"]).faults(arguments):
+        if faults := compile_schema(self.schema(name)).faults(arguments):
             return results.wrong(" ".join(faults))
+        state = await self._hub.taken(client, "tools/call", params, bound(params))
+        if state is not None:
+            return await self.waiting.came_back(state, client, flight, params)
         if name in (offer.SEARCH, offer.GET):
             return self._found(name, arguments)
         if name == offer.RESUME:

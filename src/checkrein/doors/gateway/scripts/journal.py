@@ -6,7 +6,9 @@ The runner and the desk write here. Everything a script says is sealed; the ledg
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -175,7 +177,7 @@ class Journal:
 
     async def note(self, run: Run, row: CallRow) -> None:
         run.journal[row.number] = row
-        await self._write(lambda tx: put_call(tx, row))
+        await self._put(row)
 
     async def settle(self, run: Run, row: CallRow, answered: Answered, state: str = "") -> None:
         """What a call came to."""
@@ -211,8 +213,34 @@ class Journal:
             if (answered := self.answer(row)) is not None:
                 run.known[row.number] = answered
 
+    async def _put(self, row: CallRow) -> None:
+        """One row, at once where nobody else is writing: every call of a script comes by twice."""
+        loop = asyncio.get_running_loop()
+        written: asyncio.Future[None] = loop.create_future()
+        here = threading.get_ident()
+
+        def told(error: BaseException | None) -> None:
+            if threading.get_ident() == here:
+                _settle(written, error)
+            else:
+                # Whoever writes is not troubled by a gateway that has ended.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_settle, written, error)
+
+        self._pipeline.store.offer(lambda tx: put_call(tx, row), told)
+        await asyncio.shield(written)
+
     async def _write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
         return await asyncio.shield(asyncio.wrap_future(self._pipeline.store.submit(work, durable=durable)))
+
+
+def _settle(written: asyncio.Future[None], error: BaseException | None) -> None:
+    if written.done():
+        return
+    if error is None:
+        written.set_result(None)
+    else:
+        written.set_exception(error)
 
 
 def _whose(row: RunRow) -> dict[str, Any]:

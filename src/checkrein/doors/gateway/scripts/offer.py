@@ -45,9 +45,7 @@ class Offer:
         return [
             self._eval(EVAL, "", settings),
             *(self._eval(f"{PREFIX}{name}", name, settings) for name in profiles),
-            _search(profiles),
-            _get(profiles),
-            _resume(),
+            *({"name": name, **_FIXED[name], "inputSchema": schema_of(name, settings)} for name in _FIXED),
         ]
 
     def _eval(self, name: str, profile: str, settings: Settings) -> Message:
@@ -58,25 +56,36 @@ class Offer:
             "name": name,
             "title": f"Run a script ({under})" if under else "Run a script",
             "description": f"{_ABOUT}{bound}Tools:\n{declared}",
-            "inputSchema": _object(
-                {
-                    "code": {"type": "string", "description": "The script."},
-                    "language": {
-                        "type": "string",
-                        "enum": list(LANGUAGES),
-                        "default": "javascript",
-                    },
-                    "fatal": {
-                        "type": "boolean",
-                        "default": False,
-                        "description": "End the script at the first refused call instead of throwing.",
-                    },
-                    "deny": _patterns("Tools to refuse besides what policy refuses; `*` matches anything."),
-                    "ask": _patterns("Tools to ask a person about besides what policy asks about."),
-                },
-                ["code"],
-            ),
+            "inputSchema": schema_of(name, settings),
         }
+
+
+def is_ours(name: str) -> bool:
+    """Whether a tool of this name could be ours; cheap, for every call asks."""
+    return name in (EVAL, SEARCH, GET, RESUME) or name.startswith(PREFIX)
+
+
+def schema_of(name: str, settings: Settings) -> Message | None:
+    """What a tool of ours takes; None where it is not offered."""
+    if not settings.evaluation.enabled:
+        return None
+    profiles = sorted(settings.profiles)
+    if name == SEARCH:
+        return _object(
+            {
+                "query": {"type": "string", "description": "A few words."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": 5},
+                "detail": {"type": "string", "enum": list(DETAILS), "default": "detailed"},
+                **_common(profiles),
+            },
+            ["query"],
+        )
+    if name == GET:
+        names = {"type": "array", "items": {"type": "string"}, "maxItems": 100}
+        return _object({"names": names, **_common(profiles)}, ["names"])
+    if name == RESUME:
+        return _object({"run_id": {"type": "string"}}, ["run_id"])
+    return None if profile_of(name, settings) is None else _SCRIPT
 
 
 def profile_of(name: str, settings: Settings) -> str | None:
@@ -85,49 +94,6 @@ def profile_of(name: str, settings: Settings) -> str | None:
         return ""
     profile = name.removeprefix(PREFIX)
     return profile if name.startswith(PREFIX) and profile in settings.profiles else None
-
-
-def _search(profiles: list[str]) -> Message:
-    return {
-        "name": SEARCH,
-        "title": "Find tools for scripts",
-        "description": "Finds the tools scripts can call, by what they do.",
-        "annotations": {"readOnlyHint": True},
-        "inputSchema": _object(
-            {
-                "query": {"type": "string", "description": "A few words."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": 5},
-                "detail": {"type": "string", "enum": list(DETAILS), "default": "detailed"},
-                **_common(profiles),
-            },
-            ["query"],
-        ),
-    }
-
-
-def _get(profiles: list[str]) -> Message:
-    return {
-        "name": GET,
-        "title": "Read tools for scripts",
-        "description": "The full declarations of tools scripts can call.",
-        "annotations": {"readOnlyHint": True},
-        "inputSchema": _object(
-            {
-                "names": {"type": "array", "items": {"type": "string"}, "maxItems": 100},
-                **_common(profiles),
-            },
-            ["names"],
-        ),
-    }
-
-
-def _resume() -> Message:
-    return {
-        "name": RESUME,
-        "title": "Come back to a script",
-        "description": "Waits for a script that was paused, and returns its result.",
-        "inputSchema": _object({"run_id": {"type": "string"}}, ["run_id"]),
-    }
 
 
 def _common(profiles: list[str]) -> dict[str, Any]:
@@ -151,3 +117,35 @@ def _object(properties: dict[str, Any], required: list[str]) -> Message:
 
 def _patterns(said: str) -> Message:
     return {"type": "array", "items": {"type": "string"}, "maxItems": 100, "description": said}
+
+
+_FIXED: dict[str, Message] = {
+    SEARCH: {
+        "title": "Find tools for scripts",
+        "description": "Finds the tools scripts can call, by what they do.",
+        "annotations": {"readOnlyHint": True},
+    },
+    GET: {
+        "title": "Read tools for scripts",
+        "description": "The full declarations of tools scripts can call.",
+        "annotations": {"readOnlyHint": True},
+    },
+    RESUME: {
+        "title": "Come back to a script",
+        "description": "Waits for a script that was paused, and returns its result.",
+    },
+}
+_SCRIPT = _object(
+    {
+        "code": {"type": "string", "description": "The script."},
+        "language": {"type": "string", "enum": list(LANGUAGES), "default": "javascript"},
+        "fatal": {
+            "type": "boolean",
+            "default": False,
+            "description": "End the script at the first refused call instead of throwing.",
+        },
+        "deny": _patterns("Tools to refuse besides what policy refuses; `*` matches anything."),
+        "ask": _patterns("Tools to ask a person about besides what policy asks about."),
+    },
+    ["code"],
+)

@@ -101,6 +101,8 @@ class Runner:
         if not ready:
             working = [run.working[each.id] for each in step.wanted if each.id in run.working]
             await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            # What comes in with the first goes on with it.
+            await asyncio.sleep(0)
             for task in working:
                 if task.done():
                     task.result()

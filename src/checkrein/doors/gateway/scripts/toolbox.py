@@ -35,12 +35,16 @@ class Toolbox:
     def __init__(self, pipeline: Pipeline, catalogue: Catalogue) -> None:
         self._pipeline, self._catalogue = pipeline, catalogue
         self._shelves: dict[str, Shelf] = {}
+        self._named: tuple[Any, dict[str, tuple[str, str]]] = (None, {})
+        self._checks: tuple[Any, str] = (None, "")
         self._indexes: dict[str, tuple[list[tuple[Offered, Described]], Search]] = {}
 
     def names(self) -> dict[str, tuple[str, str]]:
         """Every tool's script name; those a profile refuses too, so that a script hears of the refusal."""
-        named = script_names((each.server, each.tool) for each in self._all())
-        return {name: pair for pair, name in named.items()}
+        if self._named[0] is not self._catalogue.tools():
+            named = script_names((each.server, each.tool) for each in self._all())
+            self._named = self._catalogue.tools(), {name: pair for pair, name in named.items()}
+        return self._named[1]
 
     def described(self, profile: str) -> list[Described]:
         """What the profile could ever allow."""
@@ -48,8 +52,11 @@ class Toolbox:
 
     def python_check(self) -> str:
         """Stubs for the check before a Python script runs."""
-        named = script_names((each.server, each.tool) for each in self._all())
-        return _REFUSAL + stubs.python_check([_described(each, named, False) for each in self._all()])
+        if self._checks[0] is not self._catalogue.tools():
+            named = script_names((each.server, each.tool) for each in self._all())
+            text = stubs.python_check([_described(each, named, False) for each in self._all()])
+            self._checks = self._catalogue.tools(), _REFUSAL + text
+        return self._checks[1]
 
     def declared(self, profile: str, language: Language, tokens: int) -> str:
         """As much of the tools as fits."""

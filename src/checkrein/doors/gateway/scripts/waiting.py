@@ -9,10 +9,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from checkrein.call import digest
 from checkrein.doors.gateway.clients import Client, Flight
-from checkrein.doors.gateway.messages import STATELESS, Message, meta_of, notification
+from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, Message, meta_of, notification
+from checkrein.doors.gateway.relay import INPUT_REQUIRED
 from checkrein.doors.gateway.scripts import results, wording
 from checkrein.doors.gateway.scripts.run import Run
+from checkrein.doors.gateway.sealing import State
 from checkrein.execute.sandbox import DamagedError
 from checkrein.store.runs import ENDED, get_run
 
@@ -49,6 +52,8 @@ class Waiting:
         try:
             while (result := self._result(run_id, client)) is None:
                 run = self._desk.live.get(run_id)
+                if (asked := self._input_required(run, client, params)) is not None:
+                    return asked
                 await form.show(run)
                 left = until - loop.time()
                 if left <= 0:
@@ -61,6 +66,33 @@ class Waiting:
             return result
         finally:
             await form.close()
+
+    def _input_required(self, run: Run | None, client: Client, params: Message) -> Message | None:
+        """A stateless client's person is asked by its answer: it comes back with theirs."""
+        if client.era != STATELESS or run is None or not self._desk.asking.by_client(client):
+            return None
+        asked = sorted(run.questions.values(), key=lambda each: each.wanted.id)
+        if not asked:
+            return None
+        state = self._hub.seal().close(
+            owner=client.owner,
+            digest=bound(params),
+            kind="script",
+            now=self._hub.pipeline.clock(),
+            carried=" ".join((run.id, *(each.entry for each in asked))),
+        )
+        form = wording.form(run.script, asked, client.agent, {})
+        request = {"method": "elicitation/create", "params": form}
+        return {"resultType": INPUT_REQUIRED, "inputRequests": {"approval": request}, "requestState": state}
+
+    async def came_back(self, state: State, client: Client, flight: Flight, params: Message) -> Message:
+        """A stateless client brings what its person said; nothing said is a question again."""
+        run_id, *entries = state.carried.split(" ")
+        found = params.get("inputResponses")
+        responses = found if isinstance(found, dict) else {}
+        if "approval" in responses and self._desk.asking.by_client(client):
+            await self._desk.asking.heard(entries, responses["approval"])
+        return await self.wait(run_id, client, flight, params)
 
     def _result(self, run_id: str, client: Client) -> Message | None:
         run = self._desk.live.get(run_id)
@@ -101,7 +133,8 @@ class _Form:
         asked = frozenset(each.entry for each in run.questions.values()) if run is not None else frozenset()
         if self._task is not None and not self._about & asked:
             await self.close()
-        if run is None or not asked - self._about or not self._desk.asking.by_client(self._client):
+        able = self._client.era == HANDSHAKE and self._desk.asking.by_client(self._client)
+        if run is None or not asked - self._about or not able:
             return
         await self.close()
         self._about = asked
@@ -131,6 +164,11 @@ class _Form:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
+
+
+def bound(params: Message) -> str:
+    """What a state of this request is bound to."""
+    return digest(["scripts", params.get("name"), params.get("arguments") or {}])
 
 
 def _open(run: Run | None) -> list[dict[str, object]]:

@@ -1,0 +1,116 @@
+"""Questions about scripts' calls: who is asked, what they are shown, what becomes of a silence."""
+
+import asyncio
+
+from doors.gateway.house import until
+from doors.gateway.scripts.bench import evaluate, outcome, paused, run
+
+REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason; }"
+TOOL = "codemode_eval_supervised"
+
+
+def test_nobody_in_time_is_a_no(bench, clock):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, REASON % "{}")
+        clock.pass_days(6)
+        assert bench.run_row(said["run_id"]).state == "waiting"
+        clock.pass_days(2)
+        await bench.house.close()
+        house = await bench.reopened()
+        try:
+            await until(lambda: bench.run_row(said["run_id"]).state == "done")
+            back = await house.guest()
+            assert outcome(await back.call("resume_run", {"run_id": said["run_id"]})) == "expired"
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_client_that_said_it_can_ask_and_cannot(bench):
+    async def work():
+        broken = {"elicitation/create": {"error": {"code": -32601, "message": "no such method"}}}
+        guest = await bench.house.guest(answers=broken)
+        assert outcome(await evaluate(guest, REASON % "{}", TOOL)) == "elicitation_unsupported"
+        assert bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+def test_an_agents_own_client_speaks_for_nobody(bench):
+    async def work():
+        guest = await bench.house.guest()
+        guest.client.speaks_for_person = False
+        assert outcome(await evaluate(guest, REASON % "{}", TOOL)) == "elicitation_unsupported"
+        assert guest.asked == []
+
+    run(bench, work)
+
+
+def test_a_person_may_approve_other_arguments_and_those_are_executed(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, REASON % "{path: '/etc'}")
+        await bench.answer(said["waiting"][0]["question"], edited={"path": "/tmp"})
+        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        assert bench.house.ran("echo") == [{"path": "/tmp"}]
+
+    run(bench, work)
+
+
+def test_long_arguments_are_summed_up_beside_themselves(bench):
+    bench.set(summaries='"sampling"')
+
+    async def work():
+        model = {"role": "assistant", "content": {"type": "text", "text": "writes many x"}}
+        answers = {"elicitation/create": {"action": "accept"}, "sampling/createMessage": model}
+        guest = await bench.house.guest(capabilities={"elicitation": {}, "sampling": {}}, answers=answers)
+        assert outcome(await evaluate(guest, REASON % "{t: 'x'.repeat(900)}", TOOL)) == "ran"
+        sampled, asked = guest.asked
+        assert "x" * 900 in sampled["params"]["messages"][0]["content"]["text"]
+        text = asked["params"]["message"]
+        assert "(not checked): writes many x" in text and "x" * 900 in text
+        guest.asked.clear()
+        assert outcome(await evaluate(guest, REASON % "{t: 'short'}", TOOL)) == "ran"
+        assert [each["method"] for each in guest.asked] == ["elicitation/create"]
+
+    run(bench, work)
+
+
+def test_a_summary_that_fails_stops_nothing(bench):
+    bench.set(summaries='"sampling"')
+
+    async def work():
+        answers = {
+            "elicitation/create": {"action": "accept"},
+            "sampling/createMessage": {"error": {"code": -1, "message": "no"}},
+        }
+        guest = await bench.house.guest(capabilities={"elicitation": {}, "sampling": {}}, answers=answers)
+        assert outcome(await evaluate(guest, REASON % "{t: 'x'.repeat(900)}", TOOL)) == "ran"
+
+    run(bench, work)
+
+
+def test_a_hundred_scripts_wait_without_a_process(bench):
+    bench.set(wait_seconds=0, asks_per_minute=1000)
+
+    async def work():
+        guests = [await bench.house.guest(answers={}, owner=f"test:{n}") for n in range(10)]
+        code = "await codemode.srv__echo(n=%d)"
+        for n in range(100):
+            await evaluate(guests[n % 10], code % n, TOOL, language="python")
+        await until(lambda: len(bench.questions()) == 100, 60)
+        engine = bench.hub.scripts.engines.of("python")
+        await until(lambda: not engine._sessions)
+        assert len(bench.hub.scripts.live) == 100
+        await asyncio.gather(*(bench.answer(entry) for entry in bench.questions()))
+        await until(lambda: not bench.hub.scripts.live, 60)
+        assert sorted(each["n"] for each in bench.house.ran("echo")) == list(range(100))
+
+    run(bench, work)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from bench import asking, chat_tokens, console, deciding, gateway, hooks, looking_up, recording, risk
+from bench import eval as scripts
 
 TARGET = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTIONS = {
@@ -16,6 +17,7 @@ SECTIONS = {
     "asking": asking.section,
     "console": console.section,
     "gateway": gateway.section,
+    "eval": scripts.section,
     "chat_tokens": chat_tokens.section,
     "risk": risk.section,
     "deciding": deciding.section,

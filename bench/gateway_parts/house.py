@@ -22,11 +22,11 @@ def ask(verb: str, /, **params: Any) -> Any:
 
 
 @contextlib.contextmanager
-def house(words: list[str]) -> Iterator[Path]:
+def house(words: list[str], settings: str = SETTINGS) -> Iterator[Path]:
     """The server is added, running, accepted, and its tools are allowed."""
     with own_home() as project:
         Path.home().mkdir(exist_ok=True)
-        user_file().write_text(SETTINGS)
+        user_file().write_text(settings)
         entry = {"command": words[0], "args": words[1:]}
         path = user_file().parent / "servers.json"
         path.write_text(json.dumps({"mcpServers": {SERVER: entry}}))

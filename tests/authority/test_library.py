@@ -114,6 +114,15 @@ def test_nobody_in_time_is_a_no(pipeline, clock):
     assert library.wait(pipeline, entry, CALL, 5.0).state == "expired"
 
 
+def test_questions_nobody_waits_for_run_out(pipeline, clock):
+    left, awaited = decided(pipeline).entry, decided(pipeline, call(arguments={"n": 2}))
+    clock.now += 301
+    with pipeline.broker.awaiting(awaited.entry, CALL):
+        library.expire(pipeline)
+    assert get_question(pipeline.store, left).state == "expired"
+    assert get_question(pipeline.store, awaited.entry).state == "asked"
+
+
 def test_a_question_is_withdrawn_once(pipeline):
     entry = decided(pipeline).entry
     library.withdraw(pipeline, entry, CALL, "enough")

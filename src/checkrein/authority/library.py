@@ -24,7 +24,7 @@ from checkrein.ledger.entries import Entry, body_of_row, fold
 from checkrein.pipeline import Pipeline
 from checkrein.store import Transaction, records
 from checkrein.store.agents import Session, get_session, put_session
-from checkrein.store.questions import ASKED, Question, get_question
+from checkrein.store.questions import ASKED, Question, get_question, waiting
 
 DOOR = "library"
 TICK = 1.0
@@ -143,6 +143,14 @@ def so_far(pipeline: Pipeline, entry: str, call: ToolCall) -> Settled | None:
         # Whoever answers later is judged by the call itself, also after a restart.
         pipeline.broker.keep(entry, call)
     return None
+
+
+def expire(pipeline: Pipeline) -> None:
+    """Questions whose time is over and that nobody waits for are a no."""
+    now = pipeline.clock()
+    for each in waiting(pipeline.store):
+        if each.expires_at <= now and not pipeline.broker.is_awaited(each.entry):
+            _settle(pipeline, each.entry, "expired", "timeout", "")
 
 
 def wait(

@@ -12,6 +12,7 @@ import pytest
 from checkrein import Denied, Gate, Suspended
 from checkrein.doors.library.embedded import Embedded
 from checkrein.errors import StoreError
+from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.verify import verify
 
 # A program that asks, is answered by its own script, and dies where it is told to.
@@ -241,3 +242,17 @@ def test_calls_nobody_reports_on_take_no_memory_for_ever(room, monkeypatch, user
     assert len(gate.authority._begun) == 3
     gate.finish(made[0], "success")
     assert room.entries()[0].result == "success"
+
+
+def test_questions_of_a_program_that_ended_run_out(room, clock):
+    gate = room.open(asks="return", settings=["approval.timeout_seconds=60"])
+    gate.wrap(lambda n: n, name="pick")(1)
+    room.close()
+    clock.now = time.time() + 61
+    made = Embedded(room.folder, clock=clock)
+    try:
+        assert made.questions() == []
+        (entry,) = entries(made.pipeline.store, Filter())
+        assert (entry.answer, entry.result) == ("expired", "timeout")
+    finally:
+        made.close()

@@ -102,6 +102,7 @@ class Embedded:
         # A program that ends without closing its gate still reports what it did.
         atexit.register(self.close)
         warm.ready()
+        library.expire(self.pipeline)
         self._close_open_ones()
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Decided | Callable[[], Decided]:
@@ -176,6 +177,7 @@ class Embedded:
 
     def questions(self) -> list[dict[str, Any]]:
         pipeline = self.pipeline
+        library.expire(pipeline)
         agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
         found: list[dict[str, Any]] = question.list_(Asked(pipeline, agents, myself()), {})
         return found

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from checkrein.doors.gateway import http_answers
 from checkrein.doors.gateway.http_sessions import HttpLimits
 from checkrein.doors.gateway.messages import LARGEST, notification, request, response
 from checkrein.settings.sources import state_dir
@@ -776,6 +777,22 @@ def test_so_many_connections_are_open_at_once(serve):
         each.close()
     until(lambda: not front.front._lines)
     assert front.client().open().status == 200
+
+
+def test_one_client_s_requests_together_take_a_bounded_amount_of_memory(front, client, monkeypatch):
+    monkeypatch.setattr(http_answers, "MOST_HELD", 100_000)
+    client.open()
+    body = json.dumps(request(1, "wait", {"gate": "g", "much": "x" * 70_000}))
+    waiting = front.beside(client)
+    waiting.line.request("POST", "/mcp", body, waiting.headers())
+    until(lambda: len(front.hub.handled) == 2)
+    refused = client.ask("echo", {"much": "x" * 70_000}, 2)
+    assert refused.status == 429 and refused.headers["retry-after"] == "1"
+    other = front.client()
+    assert other.open().status == 200 and other.ask("echo", {"much": "x" * 70_000}).status == 200
+    front.hub.gate("g").set()
+    assert waiting.line.getresponse().status == 200
+    assert front.beside(client).ask("echo", {"much": "x" * 70_000}, 3).status == 200
 
 
 def test_who_has_no_token_keeps_nobody_out(serve):

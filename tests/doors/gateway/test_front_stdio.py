@@ -587,3 +587,21 @@ def test_a_name_shows_nothing_but_text():
     shown = front_stdio._name(odd)
     assert shown.isprintable()
     assert len(shown) == 40
+
+
+def test_one_client_s_requests_together_take_a_bounded_amount_of_memory(run, monkeypatch):
+    monkeypatch.setattr(front_stdio, "MOST_HELD", 100_000)
+
+    async def test(peer):
+        await peer.open()
+        long = "x" * 70_000
+        await peer.write(ask(1, "wait", much=long), ask(2, "echo", much=long), ask(3, "echo"))
+        answers = {(found := await peer.answer())["id"]: found for _ in range(2)}
+        assert answers[2]["error"]["code"] == INVALID_REQUEST and "result" in answers[3]
+        assert "echo" in peer.hub.begun and peer.hub.begun.count("echo") == 1
+        peer.hub.gate.set()
+        assert "result" in await peer.answer()
+        await peer.write(ask(4, "echo", much="x" * 150_000))
+        assert "result" in await peer.answer(), "one alone is never too much"
+
+    run(test)

@@ -31,7 +31,10 @@ def parts(*bodies, then=None):
 
 
 def body_of(receive):
-    return asyncio.run(read_body(receive))
+    async def read():
+        return await read_body(receive, Exchange(None, 0.0, lambda: None))
+
+    return asyncio.run(read())
 
 
 def test_a_body_is_put_together():

@@ -193,8 +193,7 @@ class HttpFront:
             await refuse(exchange, no(500, "The gateway failed.", code=INTERNAL_ERROR))
         finally:
             self._live.discard(exchange)
-            if exchange.holder is not None:
-                exchange.holder.under_way -= 1
+            exchange.let_go()
             line.idle(exchange)
 
     async def _look_at(self, scope: dict[str, Any], receive: Receive, exchange: Exchange) -> None:
@@ -240,7 +239,7 @@ class HttpFront:
             raise no(406, "Accept has to name application/json and text/event-stream.")
         if http_headers.length(found) > LARGEST:
             raise too_large()
-        body = await read_body(receive)
+        body = await read_body(receive, exchange)
         if body is None:
             return
         exchange.read = True

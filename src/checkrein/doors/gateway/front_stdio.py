@@ -44,6 +44,8 @@ HIGH_WATER, LOW_WATER, MOST_UNSENT = 1 << 20, 256 << 10, 64 << 20
 GRACE_SECONDS = 1.0
 LAST_WORDS_SECONDS = 5.0
 MOST_LINES = 256
+# Of one client: how long the requests under way may be together, unless it is one alone.
+MOST_HELD = 2 * LARGEST
 _LONGEST_NAME = 40
 # A request that lasts as long as its client likes, and is no work under way.
 _LISTEN = "subscriptions/listen"
@@ -154,7 +156,8 @@ class Line(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._client: Client | None = None
         self._era = ""
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], int] = {}
+        self._held = 0
         # The beginning of a line whose end has not come; and what came in when we had to pause.
         self._part = bytearray()
         self._unread = b""
@@ -275,7 +278,7 @@ class Line(asyncio.Protocol):
                 self.send(failure(error.id, error))
             return
         if is_request(message):
-            self._receive(message)
+            self._receive(message, len(line))
         elif self._client is not None:
             # Behind the first step of the requests before it, so that a cancellation finds its request.
             asyncio.get_running_loop().call_soon(self._hear, message)
@@ -288,7 +291,7 @@ class Line(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - one bad message ends itself, not the client
             self._say(f"a message of {self._who.label} failed: {type(error).__name__}: {error}")
 
-    def _receive(self, message: Message) -> None:
+    def _receive(self, message: Message, size: int) -> None:
         """A request: the first one says which era the connection belongs to, the others keep to it."""
         stateless = message["method"] != "initialize" and VERSION_KEY in meta_of(message.get("params", {}))
         self._era = self._era or (STATELESS if stateless else HANDSHAKE)
@@ -297,8 +300,12 @@ class Line(asyncio.Protocol):
             self.send(failure(message["id"], refused))
         elif self._era == HANDSHAKE and self._client is None and message["method"] != "initialize":
             self._before(message)
+        elif self._held and self._held + size > MOST_HELD:
+            # INVARIANT: what a client sends and does not wait for takes a bounded amount of memory.
+            text = "Too much is under way already; wait for an answer."
+            self.send(failure(message["id"], RpcError(INVALID_REQUEST, text)))
         else:
-            self._start(message)
+            self._start(message, size)
 
     def _before(self, message: Message) -> None:
         """Nobody has introduced themselves yet."""
@@ -308,7 +315,7 @@ class Line(asyncio.Protocol):
         text = f"The first request is `initialize`; `{message['method'][:80]}` comes after it."
         self.send(failure(message["id"], RpcError(INVALID_REQUEST, text)))
 
-    def _start(self, message: Message) -> None:
+    def _start(self, message: Message, size: int) -> None:
         if self._client is None:
             who = self._who
             self._client = self._hub.meet(
@@ -320,7 +327,8 @@ class Line(asyncio.Protocol):
         task = asyncio.get_running_loop().create_task(
             self._handle(self._client, message), name=_LISTEN if message["method"] == _LISTEN else None
         )
-        self._running.add(task)
+        self._running[task] = size
+        self._held += size
         task.add_done_callback(self._done)
 
     async def _handle(self, client: Client, message: Message) -> None:
@@ -335,7 +343,7 @@ class Line(asyncio.Protocol):
             self.send(answer)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        self._held -= self._running.pop(task, 0)
         if self._opening:
             self._opening = False
             self._go_on()

@@ -25,6 +25,8 @@ CLOSE: Pairs = ((b"connection", b"close"),)
 _JSON = (b"content-type", b"application/json")
 _SAFE = (b"x-content-type-options", b"nosniff")
 _NOTHING = (b"content-length", b"0")
+# Of one client: how much of its requests under way is held.
+MOST_HELD = 2 * LARGEST
 
 
 class Refused(Exception):  # noqa: N818 - not a fault of ours: the sender hears of it
@@ -39,15 +41,15 @@ def no(status: int, why: str, *, code: int = INVALID_REQUEST, headers: Pairs = (
     return Refused(status, RpcError(code, why), headers=headers)
 
 
-def busy(why: str, seconds: float) -> Refused:
-    return no(429, why, headers=((b"retry-after", b"%d" % max(1, math.ceil(seconds))),))
+def busy(why: str, seconds: float, headers: Pairs = ()) -> Refused:
+    return no(429, why, headers=((b"retry-after", b"%d" % max(1, math.ceil(seconds))), *headers))
 
 
 def too_large() -> Refused:
     return no(413, f"A message may have {LARGEST:,} bytes.", headers=CLOSE)
 
 
-async def read_body(receive: Receive) -> bytes | None:
+async def read_body(receive: Receive, exchange: Exchange) -> bytes | None:
     """The whole body; None when the client left before it was here."""
     parts: list[bytes] = []
     size = 0
@@ -60,6 +62,9 @@ async def read_body(receive: Receive) -> bytes | None:
         # INVARIANT: no more than one message is ever held, whatever length was announced.
         if size > LARGEST:
             raise too_large()
+        # INVARIANT: nor more than two of one client's together, however many requests it sends at once.
+        if exchange.hold(len(body)) > MOST_HELD:
+            raise busy("Too much is under way already.", 1.0, CLOSE)
         if not part.get("more_body"):
             return b"".join((*parts, body)) if parts else body
         parts.append(body)

@@ -29,6 +29,7 @@ class Exchange:
             "began",
             "cancels",
             "headers",
+            "held",
             "holder",
         ),
         *("read", "session", "stream", "why"),
@@ -41,6 +42,8 @@ class Exchange:
         self._task = asyncio.current_task()
         self._writer: asyncio.Task[None] | None = None
         self.holder: Holder | None = None
+        # How much of the request's body was read.
+        self.held = 0
         self.session: Session | None = None
         self._trail: Trail | None = None
         self.stream: EventStream | None = None
@@ -50,6 +53,20 @@ class Exchange:
         self.why = ""
         # Whether the request was read to its end, and whether a client that leaves takes it along.
         self.read, self.cancels = False, True
+
+    def hold(self, size: int) -> int:
+        """So much more of the body is here; how much its client has under way altogether."""
+        self.held += size
+        if self.holder is None:
+            return self.held
+        self.holder.held += size
+        return self.holder.held
+
+    def let_go(self) -> None:
+        """The request is over."""
+        if self.holder is not None:
+            self.holder.under_way -= 1
+            self.holder.held -= self.held
 
     def send(self, message: Message) -> None:
         """A message that goes before the answer."""

@@ -41,11 +41,13 @@ class Bucket:
 class Holder:
     """A client with a token that holds now."""
 
-    __slots__ = ("_hash", "bucket", "id", "name", "under_way")
+    __slots__ = ("_hash", "bucket", "held", "id", "name", "under_way")
 
     def __init__(self, client: GatewayClient, per_minute: int, now: float) -> None:
         self.id, self.name, self._hash = client.id, client.name, client.hash
         self.bucket, self.under_way = Bucket(per_minute, now), 0
+        # Bytes of its requests under way.
+        self.held = 0
 
     def shows(self, token: str) -> bool:
         return hmac.compare_digest(hash_of(token), self._hash)

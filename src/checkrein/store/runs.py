@@ -86,7 +86,8 @@ def suspend_run(tx: Transaction, run: RunRow) -> bool:
     return bool(
         tx.execute(
             "UPDATE run SET state = ?, rests = ?, suspended = ?, calls = ?, asks = ?, refusals = ?, "
-            "tainted_by = ?, changed_at = ? WHERE id = ? AND state = ? AND holder = ? AND rests = ?",
+            "tainted_by = ?, changed_at = ?, expires_at = ? "
+            "WHERE id = ? AND state = ? AND holder = ? AND rests = ?",
             (
                 WAITING,
                 run.rests,
@@ -96,6 +97,7 @@ def suspend_run(tx: Transaction, run: RunRow) -> bool:
                 run.refusals,
                 run.tainted_by,
                 run.changed_at,
+                run.expires_at,
                 run.id,
                 RUNNING,
                 run.holder,

@@ -19,10 +19,12 @@ from checkrein.doors.gateway.scripts.journal import Journal
 from checkrein.doors.gateway.scripts.judging import Judge, edited
 from checkrein.doors.gateway.scripts.run import Answered, Question, Run
 from checkrein.errors import CheckreinError
-from checkrein.execute.sandbox import Wanted
+from checkrein.execute.sandbox import DamagedError, Wanted
 from checkrein.judged import Considered, Decided
+from checkrein.ledger.entries import fold
 from checkrein.settings import Evaluation
 from checkrein.store import questions as stored
+from checkrein.store.records import of_entries
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
@@ -121,6 +123,7 @@ class Calls:
             if found.message.startswith(OVERRULED):
                 word = "denied"
             return await self._denied(run, wanted, entry, word)
+        self._check_bound(run, question)
         offered = self._judge.offered(run, wanted)
         arguments = self._asking.edited(entry)
         call = question.call if arguments is None else edited(question.call, arguments)
@@ -136,6 +139,17 @@ class Calls:
             self._finish(entry, "policy")
             return await self._denied(run, wanted, entry, self._judge.word(run, verdict))
         return Pending(wanted, offered, call, entry, "approved")
+
+    def _check_bound(self, run: Run, question: Question) -> None:
+        """INVARIANT: a yes counts for the very call of the very run it was given to, as the ledger has it."""
+        found = fold(of_entries(self._hub.pipeline.store, [question.entry]))
+        call = question.call
+        if (
+            not found
+            or found[0].call_id != f"{run.id}:{question.wanted.id}"
+            or (found[0].tool_name, found[0].argument_hash) != (call.name, call.argument_hash)
+        ):
+            raise DamagedError("An answer belongs to another call.", remedy="Run the script again.")
 
     async def execute(self, run: Run, pending: Pending) -> Answered:
         """Carry a call out; what it came to is in the journal when this returns."""

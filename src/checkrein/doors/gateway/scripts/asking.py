@@ -24,7 +24,7 @@ from checkrein.store.questions import ASKED, get_question
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
 
-_LOOK_SECONDS = 5.0
+_LOOK_SECONDS = 30.0
 _SUMMARY_SECONDS, _SUMMARY_TOKENS = 20.0, 200
 _MINUTE = 60.0
 _MOST_OWNERS = 1_024

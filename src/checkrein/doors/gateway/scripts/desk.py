@@ -29,7 +29,7 @@ from checkrein.doors.gateway.scripts.vault import Vault
 from checkrein.doors.gateway.scripts.waiting import Waiting, bound
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.execute.preview import LANGUAGES, Language
-from checkrein.execute.sandbox import DamagedError, Ended, Failed, Step
+from checkrein.execute.sandbox import DamagedError, Ended, Failed, Limits, Step
 from checkrein.settings import Settings
 from checkrein.settings.sources import state_dir
 from checkrein.store.runs import ENDED, WAITING, RunRow, get_run, overdue_runs, unfinished_runs
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
 
 _DAY, _SWEEP_SECONDS, _SETTLE_SECONDS = 86_400.0, 3_600.0, 15.0
-MOST_LIVE = 64
+MOST_LIVE = 256
 # The desks of this process that are open: what another one holds is not woken.
 _OPEN: set[str] = set()
 
@@ -115,17 +115,20 @@ class Desk:
         theirs = sum(each.row.owner == client.owner for each in self.live.values())
         if theirs >= MOST_LIVE:
             return results.wrong(f"{MOST_LIVE} scripts of this client run or wait already.")
-        run = await self.begin(
-            source=arguments["code"],
-            language=arguments.get("language", "javascript"),
-            profile=profile,
-            project=project,
-            owner=client.owner,
-            agent=client.agent,
-            visit=client.visit,
-            narrow=narrow,
-            client=client,
-        )
+        try:
+            run = await self.begin(
+                source=arguments["code"],
+                language=arguments.get("language", "javascript"),
+                profile=profile,
+                project=project,
+                owner=client.owner,
+                agent=client.agent,
+                visit=client.visit,
+                narrow=narrow,
+                client=client,
+            )
+        except CheckreinError as error:
+            return results.wrong(str(error))
         return await self.waiting.wait(run.id, client, flight, params)
 
     async def _resumed(self, client: Client, flight: Flight, params: Message, run_id: str) -> Message:
@@ -151,6 +154,8 @@ class Desk:
         client: Client | None = None,
     ) -> Run:
         """Start a script; it goes on by itself."""
+        if len(source.encode(errors="replace")) > Limits().source:
+            raise InputError(f"The script is longer than {Limits().source >> 10} KB.")
         now = self._pipeline.clock()
         script = Script(source=source, language=language, names=self.toolbox.names(), narrow=narrow)
         row = RunRow(
@@ -273,7 +278,8 @@ class Desk:
             self._do(self.sweep())
 
     async def sweep(self) -> None:
-        for row in overdue_runs(self._pipeline.store, self._pipeline.clock()):
+        # A question that ran out is the script's to hear of first.
+        for row in overdue_runs(self._pipeline.store, self._pipeline.clock() - _DAY):
             if row.state in ENDED:
                 await self.journal.forget(row.id)
             elif row.state == WAITING:

@@ -81,12 +81,13 @@ class Journal:
         except msgspec.ValidationError:
             raise DamagedError("What is stored of this run cannot be read.", remedy=_AGAIN) from None
 
-    async def suspend(self, run: Run, rest: Rest, rows: list[CallRow]) -> bool:
+    async def suspend(self, run: Run, rest: Rest, rows: list[CallRow], keep: float) -> bool:
         """Put the script away with the calls it waits for; False when it is not ours any more."""
         rests = run.row.rests + 1
         sealed = self._vault.close(msgspec.msgpack.encode(rest), run.id, "suspended", rests)
+        now = self._pipeline.clock()
         row = msgspec.structs.replace(
-            run.row, rests=rests, suspended=sealed, changed_at=self._pipeline.clock()
+            run.row, rests=rests, suspended=sealed, changed_at=now, expires_at=now + keep
         )
         data = {
             **_whose(row),

@@ -19,7 +19,8 @@ from checkrein.doors.gateway.scripts.run import Answered, Question, Run, limits_
 from checkrein.execute.sandbox import Answer, DamagedError, Paused, Step, Tool, Wanted
 from checkrein.settings import Evaluation
 from checkrein.store import questions as stored
-from checkrein.store.runs import RUNNING, get_run
+from checkrein.store.questions import get_question
+from checkrein.store.runs import RUNNING, CallRow, get_run
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
@@ -61,11 +62,21 @@ class Runner:
         for number in rest.waiting:
             row = run.journal.get(number)
             if row is not None and row.state == "asked":
-                _, definition = self._journal.asked_for(row)
-                wanted = self._wanted(run, number)
-                run.questions[number] = self._calls.question(run, wanted, row.entry, definition)
+                await self._ask_again(run, number, row)
         run.tell()
         return await self._drive(run, self._continued(run, rest.waiting))
+
+    async def _ask_again(self, run: Run, number: int, row: CallRow) -> None:
+        wanted = self._wanted(run, number)
+        if get_question(self._hub.pipeline.store, row.entry) is not None:
+            _, definition = self._journal.asked_for(row)
+            run.questions[number] = self._calls.question(run, wanted, row.entry, definition)
+            return
+        # The server ended after the script was put away and before anybody was asked.
+        pending = await self._calls.judged(run, wanted, self._settings(run))
+        found = await self._calls.asked(run, pending) if pending is not None else None
+        if isinstance(found, Question):
+            run.questions[number] = found
 
     async def _drive(self, run: Run, first: Awaitable[Step]) -> Step:
         try:
@@ -144,7 +155,8 @@ class Runner:
             self._journal.row(run, each.wanted, "asked", each.entry, each.offered.hash) for each in pending
         ]
         # INVARIANT: nobody is asked before the script is put away, so that nothing that waits can be lost.
-        if not await self._journal.suspend(run, Rest(waiting, await session.dump()), rows):
+        keep = self._settings(run).keep_days * 86_400
+        if not await self._journal.suspend(run, Rest(waiting, await session.dump()), rows, keep):
             raise ForeignError
         for each in pending:
             found = await self._calls.asked(run, each)

@@ -1,0 +1,99 @@
+"""What comes of one call: each way a call can go, and that a yes is for one call only."""
+
+from doors.gateway.house import until
+from doors.gateway.scripts.bench import failure, outcome, paused, run
+
+CODE = "try { await codemode.srv__echo({path: '%s'}); return 'ran'; } catch (e) { return e.reason; }"
+
+
+def change(bench, sql, *given):
+    bench.pipeline.store.write(lambda tx: tx.execute(sql, given))
+
+
+def test_a_yes_to_one_call_is_no_yes_to_another(bench):
+    """The store is made to say that a dangerous call's question is the harmless one that was approved."""
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        harmless = await paused(guest, CODE % "/tmp/x")
+        dangerous = await paused(guest, CODE % "/etc/shadow")
+        await bench.house.close()
+        entry = harmless["waiting"][0]["question"]
+        change(bench, "UPDATE run_call SET entry = ? WHERE run = ?", entry, dangerous["run_id"])
+        await bench.answer(entry)
+        house = await bench.reopened()
+        try:
+            ids = (harmless["run_id"], dangerous["run_id"])
+            await until(lambda: all(bench.run_row(each).state in ("done", "failed") for each in ids))
+            back = await house.guest()
+            found = failure(await back.call("resume_run", {"run_id": dangerous["run_id"]}))
+            assert found["kind"] == "damaged" and house.ran("echo") == [{"path": "/tmp/x"}]
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_script_put_away_before_anybody_was_asked_is_asked_about_after_a_restart(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, CODE % "/tmp/x")
+        await bench.house.close()
+        old = said["waiting"][0]["question"]
+        change(bench, "DELETE FROM question WHERE entry = ?", old)
+        house = await bench.reopened()
+        try:
+            await until(bench.questions)
+            (entry,) = bench.questions()
+            assert entry != old
+            await bench.answer(entry)
+            await until(lambda: bench.run_row(said["run_id"]).state == "done")
+            assert len(house.ran("echo")) == 1
+        finally:
+            await house.close()
+        await bench.house.open()
+
+    run(bench, work)
+
+
+def test_a_person_may_answer_in_the_tools_place(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, "return (await codemode.srv__echo({})).content[0].text")
+        await bench.answer(said["waiting"][0]["question"], "answered", message="It is blue.")
+        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        assert outcome(await guest.call("resume_run", {"run_id": said["run_id"]})) == "It is blue."
+        assert bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+def test_a_yes_that_is_remembered_is_not_asked_for_again(bench):
+    async def work():
+        guest = await bench.house.guest()
+        code = "for (const n of [1, 1, 1]) { await codemode.srv__echo({n}); } return 'ran';"
+        result = await guest.call("codemode_eval_supervised", {"code": code})
+        assert outcome(result) == "ran" and len(guest.asked) == 3
+
+    run(bench, work)
+
+
+def test_an_edited_call_that_does_not_fit_is_not_sent(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        code = "try { await codemode.srv__strict({n: 1}); return 'ran'; } catch (e) { return e.message; }"
+        said = await paused(guest, code)
+        await bench.answer(said["waiting"][0]["question"], edited={"n": "one"})
+        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        found = outcome(await guest.call("resume_run", {"run_id": said["run_id"]}))
+        assert "srv__strict" in found and bench.house.ran("strict") == []
+
+    run(bench, work)

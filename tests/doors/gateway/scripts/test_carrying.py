@@ -1,0 +1,105 @@
+"""Calls on their way to servers and back, as a script sees them."""
+
+import asyncio
+
+import pytest
+
+from doors.gateway.house import SERVER
+from doors.gateway.scripts.bench import evaluate, outcome, run
+
+SAID = "try { return await codemode.srv__%s; } catch (e) { return [e.name, e.message, e.result ?? null]; }"
+
+
+def test_a_result_is_what_the_tool_said(bench):
+    async def work():
+        guest = await bench.house.guest()
+        assert outcome(await evaluate(guest, SAID % "echo({n: 1})")) == {
+            "content": [{"type": "text", "text": 'said {"n": 1}'}]
+        }
+
+    run(bench, work)
+
+
+def test_a_tool_that_says_what_it_returns_returns_that(bench):
+    source = SERVER.replace(
+        'tool("echo")',
+        'tool("echo", outputSchema={"type": "object", "properties": {"n": {"type": "integer"}}})',
+    ).replace('done(text("said " + json.dumps(arguments)))', 'done(text("x", structuredContent={"n": 7}))')
+
+    async def work():
+        bench.house.server("srv", source=source, trusted=True)
+        async with bench.opened():
+            guest = await bench.house.guest()
+            assert outcome(await evaluate(guest, SAID % "echo({})")) == {"n": 7}
+            # One that does not say so is passed on whole.
+            assert "content" in outcome(await evaluate(guest, SAID % "read_notes({})"))
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [("fail({})", "it failed"), ("error({})", "no such thing"), ("odd({})", "The tool failed.")],
+)
+def test_a_tools_failure_is_an_error_with_its_words(bench, call, message):
+    async def work():
+        guest = await bench.house.guest()
+        name, said, result = outcome(await evaluate(guest, SAID % call))
+        assert name == "Error" and message in said
+        if call == "fail({})":
+            assert result["isError"] is True
+        assert bench.rows()[0].state == "failed" and (await bench.house.last()).result == "failure"
+
+    run(bench, work)
+
+
+def test_a_tool_that_takes_too_long_is_given_up(bench):
+    async def work():
+        bench.house.server("srv", trusted=True, timeout=0.3)
+        async with bench.opened():
+            guest = await bench.house.guest()
+            _, said, _ = outcome(await evaluate(guest, SAID % "slow({})"))
+            assert "did not answer" in said and "unknown" in said
+            assert (await bench.house.last()).result == "timeout"
+
+    asyncio.run(work())
+
+
+def test_a_server_that_is_away_is_said_and_nothing_ran(bench):
+    async def work():
+        guest = await bench.house.guest()
+        await evaluate(guest, "return 1")
+        code = """
+await codemode.srv__echo({});
+await new Promise((done) => setTimeout(done, 600));
+try { return await codemode.srv__echo({n: 2}); } catch (e) { return e.message; }"""
+        started = asyncio.ensure_future(evaluate(guest, code))
+        while not bench.house.ran("echo"):
+            await asyncio.sleep(0.01)
+        await bench.hub.fleet.keeper("srv").stop()
+        bench.hub.news.withdrawn("srv")
+        assert isinstance(outcome(await started), str) and len(bench.house.ran("echo")) == 1
+
+    run(bench, work)
+
+
+def test_a_servers_own_question_reaches_the_client_that_runs_the_script(bench):
+    async def work():
+        said = {"action": "accept", "content": {"colour": "red"}}
+        guest = await bench.house.guest(answers={"elicitation/create": said})
+        other = await bench.house.guest(owner="test:2")
+        found = outcome(await evaluate(guest, SAID % "elicit({})"))
+        assert "red" in found["content"][0]["text"] and other.asked == []
+        assert guest.asked[0]["params"]["message"].startswith("The server `srv` asks (not Checkrein)")
+
+    run(bench, work)
+
+
+def test_a_stateless_clients_script_has_nobody_a_server_could_ask(bench):
+    async def work():
+        guest = bench.house.passing()
+        found = outcome(await evaluate(guest, SAID % "elicit({})"))
+        assert "red" not in str(found)
+        assert "content" in outcome(await evaluate(guest, SAID % "echo({})"))
+
+    run(bench, work)

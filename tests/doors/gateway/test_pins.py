@@ -91,3 +91,16 @@ def test_a_version_seen_earlier_is_found_again(pins):
     assert pins.kept("s", "tool", "t", tool().hash) == tool()
     assert pins.kept("s", "tool", "t", "0") is None
     assert pins.kept("other", "tool", "t", tool().hash) is None
+
+
+def test_a_server_that_never_shows_the_same_twice_fills_nothing(pins, pipeline, clock, monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 5_000)
+    for number in range(20):
+        clock.now += 3_600
+        pins.see("s", [tool(description=f"{number}" + "x" * 1_000)])
+    kept = pipeline.store.query("SELECT sum(length(definition)) FROM pin")[0][0]
+    assert 3_000 < kept <= 5_000 and seen(pipeline) == 4
+    later = tool(description="19" + "x" * 1_000)
+    assert pins.state(later) == "new"
+    pins.decide("s", [later], "accepted", "ada")
+    assert pins.state(later) == "accepted", "a person may accept it all the same"

@@ -20,6 +20,8 @@ Word = Literal["accepted", "refused"]
 # A server that shows something new more often than this in an hour is not written about any more.
 MOST_NOTED = 120
 _AN_HOUR = 3600.0
+# Of one server's versions, all that were ever seen together; what is beyond is hidden without being kept.
+MOST_KEPT = 64 << 20
 _Known = dict[tuple[str, str], dict[str, Pin]]
 
 
@@ -83,7 +85,7 @@ class Pins:
         if known is None:
             return
         unseen = [each for each in definitions if each.hash not in known.get((each.kind, each.name), {})]
-        if not unseen or not self._may_note(server):
+        if not unseen or not self._has_room(known, unseen) or not self._may_note(server):
             return
         pins = [self._made(each, SEEN, None, "") for each in unseen]
 
@@ -131,6 +133,11 @@ class Pins:
             at,
             actor,
         )
+
+    def _has_room(self, known: _Known, unseen: Sequence[Definition]) -> bool:
+        """INVARIANT: a server that never shows the same twice fills neither the disk nor the memory."""
+        kept = sum(len(pin.definition) for versions in known.values() for pin in versions.values())
+        return kept + sum(len(each.text) for each in unseen) <= MOST_KEPT
 
     def _may_note(self, server: str) -> bool:
         noted, now = self._noted.setdefault(server, deque(maxlen=MOST_NOTED)), self._clock()

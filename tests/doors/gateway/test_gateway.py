@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -40,8 +41,6 @@ def picks(gateway, name="srv", states=("new", "changed")):
 
 
 def eventually(true, seconds=10.0):
-    import time
-
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"
@@ -206,3 +205,19 @@ def test_only_a_pump_that_the_agent_itself_talks_to_brings_answers(gateway, monk
         for each in (pump, *([other] if streams == "its own" else [])):
             each.kill()
             each.communicate()
+
+
+def test_a_long_look_at_definitions_holds_up_nobody(gateway, monkeypatch):
+    rows, turns = [{"name": str(number)} for number in range(50)], []
+
+    def slowly(_catalogue, _name=None):
+        for row in rows:
+            time.sleep(0.01)
+            yield row
+
+    monkeypatch.setattr(gateway_module.Hub, "look_at_rules", lambda _hub: turns.append(1))
+    monkeypatch.setattr(gateway_module, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(type(gateway._hub.catalogue), "reviewing", slowly)
+    turns.clear()
+    assert gateway.review("srv") == rows
+    assert len(turns) > 3, "others had their turn meanwhile"

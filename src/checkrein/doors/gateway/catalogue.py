@@ -129,13 +129,16 @@ class Catalogue:
 
     def review(self, server: str | None = None) -> list[dict[str, Any]]:
         """Everything servers say about themselves, for a person's eyes."""
-        holders = self._holders(self._everything())
-        found, until = [], time.monotonic() + REVIEW_SECONDS
+        return list(self.reviewing(server))
+
+    def reviewing(self, server: str | None = None) -> Iterator[dict[str, Any]]:
+        """The same one by one, for who has something else to do in between."""
+        holders, until = self._holders(self._everything()), time.monotonic() + REVIEW_SECONDS
         for name in sorted(self._shelves):
             if server in (None, name):
                 others = self._others(name)
-                found += [self._reviewed(each, holders, others, until) for each in self._all_of(name)]
-        return found
+                for each in [*self._all_of(name)]:
+                    yield self._reviewed(each, holders, others, until)
 
     def counts(self, server: str) -> dict[str, int]:
         """How many tools of a server are offered, and how many are hidden."""

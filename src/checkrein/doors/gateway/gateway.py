@@ -8,7 +8,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -29,6 +29,8 @@ from checkrein.settings.sources import state_dir
 
 T = TypeVar("T")
 _LOOK_SECONDS, _ANSWER_SECONDS, _STOP_SECONDS = 1.0, 120.0, 10.0
+# How long the loop looks at definitions before it turns to whoever waits.
+_AT_A_TIME = 0.01
 
 
 class Gateway:
@@ -312,7 +314,8 @@ class Gateway:
             hub.fleet.spec(name)
         await hub.fleet.settled(_ANSWER_SECONDS / 4, name)
         await hub.news.listed()
-        return [self._browsed_row(hub, row) for row in hub.catalogue.review(name) if row["kind"] == "tool"]
+        rows = await _looked_through(hub.catalogue.reviewing(name))
+        return [self._browsed_row(hub, row) for row in rows if row["kind"] == "tool"]
 
     def _browsed_row(self, hub: Hub, row: dict[str, Any]) -> dict[str, Any]:
         name = f"{row['server']}__{row['name']}"
@@ -334,7 +337,7 @@ class Gateway:
             hub.fleet.look()
             await hub.fleet.settled(_ANSWER_SECONDS / 4, name)
             await hub.news.listed()
-            return hub.catalogue.review(name)
+            return await _looked_through(hub.catalogue.reviewing(name))
 
         return self._do(read())
 
@@ -434,3 +437,14 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+async def _looked_through(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    """INVARIANT: what a server made long to look at holds up no client meanwhile."""
+    found, until = [], time.monotonic() + _AT_A_TIME
+    for row in rows:
+        found.append(row)
+        if time.monotonic() >= until:
+            await asyncio.sleep(0)
+            until = time.monotonic() + _AT_A_TIME
+    return found

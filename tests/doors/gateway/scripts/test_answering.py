@@ -74,7 +74,7 @@ def test_a_person_may_answer_in_the_tools_place(bench):
     run(bench, work)
 
 
-def test_a_yes_that_is_remembered_is_not_asked_for_again(bench):
+def test_the_same_call_again_is_asked_about_again(bench):
     async def work():
         guest = await bench.house.guest()
         code = "for (const n of [1, 1, 1]) { await codemode.srv__echo({n}); } return 'ran';"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from checkrein.settings.sources import state_dir
+
 from doors.gateway.scripts.bench import SETTINGS, evaluate, outcome, run
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason ?? e.message; }"
@@ -53,12 +55,12 @@ def test_what_the_floor_blocks_no_profile_lets_pass(bench):
     async def work():
         bench.settings(text)
         guest = await bench.house.guest()
-        code = REASON % "{command: 'rm -rf /'}"
-        verdict = outcome(await evaluate(guest, code, "codemode_eval_all"))
+        assert outcome(await evaluate(guest, REASON % "{path: '/tmp/x'}", "codemode_eval_all")) == "ran"
+        ours = state_dir() / "checkrein.db"
+        assert outcome(await evaluate(guest, REASON % f"{{path: '{ours}'}}", "codemode_eval_all")) == "denied"
         last = await bench.house.last()
-        assert (verdict == "ran") == (last.verdict == "allow")
-        if last.risk_category == "critical":
-            assert verdict == "denied" and bench.house.ran("echo") == []
+        assert (last.stage, last.risk_category) == ("floor", "critical")
+        assert bench.house.ran("echo") == [{"path": "/tmp/x"}]
 
     run(bench, work)
 

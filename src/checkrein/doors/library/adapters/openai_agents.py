@@ -22,9 +22,8 @@ from agents.tool_context import ToolContext
 
 from checkrein.approval import wording
 from checkrein.call import ToolCall, digest
-from checkrein.doors.library.arguments import described, plain
 from checkrein.doors.library.denial import Suspended
-from checkrein.doors.library.driving import in_thread
+from checkrein.doors.library.driving import drive_async, in_thread
 from checkrein.doors.library.gate import Gate
 from checkrein.doors.library.pending import Pending, pending
 from checkrein.doors.library.tools import Spec
@@ -163,7 +162,8 @@ class Approvals:
         key = _key(call)
         decided = self._allowed.pop(key, None)
         if decided is not None and decided.verdict.word == "allow":
-            return await self._carry(decided.entry, arguments, run)
+            turn = Turn(self.gate.authority, spec.manner, call, lambda _changed: lambda: run(arguments))
+            return await drive_async(turn._carried(decided.entry, None))
         if decided is not None:
             return wording.refusal(call, decided.verdict, decided.entry)
         question = self._waiting.pop(key, None) or self._used.get(key)
@@ -197,27 +197,6 @@ class Approvals:
         except CheckreinError as error:
             _log.warning("A question could not be withdrawn: %s", error)
         return LOST
-
-    async def _carry(self, entry: str, arguments: dict[str, Any], run: Callable[..., Any]) -> Any:
-        try:
-            result = run(arguments)
-            result = await result if inspect.isawaitable(result) else result
-        except BaseException as error:
-            ended = "failure" if isinstance(error, Exception) else "cancelled"
-            word = "timeout" if isinstance(error, TimeoutError) else ended
-            await self._report(entry, word, described(error), "exception")
-            raise
-        await self._report(entry, "success", plain(result, []), "")
-        return result
-
-    async def _report(self, entry: str, outcome: str, output: Any, evidence: str) -> None:
-        def report() -> None:
-            self.gate.finish(entry, outcome, output=output, evidence=evidence)
-
-        try:
-            report() if self.gate.authority.near else await in_thread(report)
-        except CheckreinError as error:
-            _log.warning("The outcome of call %s could not be recorded: %s", entry, error)
 
 
 class _Gated:

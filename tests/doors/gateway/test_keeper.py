@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -273,7 +274,7 @@ def test_a_server_that_crashes_comes_back_by_itself(run):
             await first.request("crash", {}, seconds=5)
         status = kept.status()
         assert status["state"] == "waiting" and status["restarts"] == 1 and status["next_try"]
-        assert "exit status 3" in status["error"] and "I am dying" in status["error"] and status["remedy"]
+        assert "exit status 3" in status["error"] and "I am dying" not in status["error"] and status["remedy"]
         assert kept.logs() == ["I am dying"] and kept.at_hand(BOB) is None
         await until(kept.current)
         assert kept.current() is not first and kept.status()["error"] == ""
@@ -454,3 +455,33 @@ def test_the_end_of_what_never_began_is_nobodys_business(run, tmp_path):
         assert kept.logs() == ["no licence"]
 
     run(use, spec_of(tmp_path, "import sys; sys.exit('no licence')"))
+
+
+WRITES = "import sys\nsys.stderr.write('401 for token tk-live-sesame\\n')\nsys.stderr.flush()\n"
+ENDS_LATER = "import os, threading\nthreading.Timer(0.3, os._exit, [3]).start()\n"
+
+
+@pytest.mark.parametrize(
+    "source", [f"{WRITES}sys.exit(3)", f"{WRITES}{ENDS_LATER}{GOOD}"], ids=["dead", "dies"]
+)
+def test_what_a_server_wrote_before_it_ended_reaches_no_client_and_no_log(run, tmp_path, source):
+    """It may be a secret, or words for a model; people read it where they ask for it."""
+
+    async def use(kept):
+        with contextlib.suppress(Unreachable):
+            await kept.reach(BOB)
+        await until(lambda: kept.status()["error"])
+        seen = f"{kept.status()} {kept.said}"
+        assert "sesame" not in seen and "servers logs" in seen
+        assert any("sesame" in line for line in kept.logs())
+
+    run(use, spec_of(tmp_path, source))
+
+
+def test_what_a_server_wrote_is_not_told_to_who_wanted_it(run, tmp_path):
+    async def use(kept):
+        with pytest.raises(Unreachable) as caught:
+            await kept.reach(BOB)
+        assert "exit status 3" in str(caught.value) and "sesame" not in str(caught.value)
+
+    run(use, spec_of(tmp_path, f"{WRITES}sys.exit(3)"))

@@ -77,3 +77,9 @@ def test_a_server_that_cannot_be_listed_or_started_says_why_and_is_ended(tmp_pat
     with pytest.raises(CheckreinError):
         look(spec_of(tmp_path, silent, name="silent"), start_seconds=0.5)
     assert not is_running(int(pid.read_text()))
+
+
+def test_whoever_tries_a_server_reads_what_it_wrote(tmp_path):
+    source = "import sys; sys.stderr.write('no licence\\n'); sys.exit(7)"
+    with pytest.raises(CheckreinError, match=r"exit status 7\. It wrote: no licence"):
+        look(spec_of(tmp_path, source))

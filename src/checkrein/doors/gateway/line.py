@@ -122,10 +122,10 @@ class Line:
         if asyncio.get_running_loop().time() - self._ready_at >= HEALTHY_SECONDS:
             self._failures = 0
         self.restarts += 1
-        said = f" It wrote: {self.tail[-1]}" if self.tail else ""
+        # INVARIANT: what a server writes beside its messages, secrets perhaps, is for people who ask for it.
         self._fail(
             PipeError(
-                f"{self.name} ended: {why}.{said}",
+                f"{self.name} ended: {why}.",
                 remedy=f"See `checkrein servers logs {self.name}` for what it wrote.",
             )
         )

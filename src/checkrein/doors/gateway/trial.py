@@ -20,7 +20,7 @@ from checkrein.doors.gateway.messages import (
     failure,
     response,
 )
-from checkrein.doors.gateway.pipes import Gone, SignIn, pipe_for
+from checkrein.doors.gateway.pipes import Gone, PipeError, SignIn, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.settings.servers import ServerSpec, resolve
 
@@ -79,6 +79,12 @@ async def started(spec: ServerSpec, seconds: float, sign_in: SignIn | None = Non
             return upstream
         except WrongEra as error:
             wrong = error
+        except PipeError as error:
+            # A person tries it, and nothing of it is kept that they could look at afterwards.
+            said = f" It wrote: {upstream.tail[-1]}" if upstream.tail else ""
+            raise PipeError(
+                f"{error.message}{said}", remedy="" if said else error.remedy, lasting=error.lasting
+            ) from None
     raise Unreachable(f"{spec.name} speaks no version of the protocol that we know. {wrong}")
 
 

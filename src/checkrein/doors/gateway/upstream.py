@@ -123,9 +123,9 @@ class Upstream:
         return WrongEra(f"It {what}.", sure=False) if self.era == STATELESS else self._failed(what)
 
     def _failed(self, what: str) -> PipeError:
-        said = f" It wrote: {self.tail[-1]}" if self.tail else ""
+        # What it wrote is not said here: clients hear this, and it may have written a secret.
         return PipeError(
-            f"{self.name} {what}.{said}",
+            f"{self.name} {what}.",
             remedy=f"See `checkrein servers logs {self.name}` for what it wrote.",
         )
 

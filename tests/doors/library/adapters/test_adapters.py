@@ -1,4 +1,4 @@
-"""What every adapter promises: nobody pays for a framework that is not used, and nothing is earned elsewhere."""
+"""What every adapter promises: nobody pays for an unused framework, nothing is earned elsewhere."""
 
 import subprocess
 import sys

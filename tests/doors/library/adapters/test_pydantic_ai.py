@@ -1,9 +1,12 @@
 """A gate in Pydantic AI, with the real framework and a model that says what a script says."""
 
+import asyncio
 import datetime
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +60,15 @@ class Scripted:
 
 def agent(model, *toolsets, **options):
     return Agent(FunctionModel(model), toolsets=toolsets, output_type=[str, DeferredToolRequests], **options)
+
+
+@pytest.fixture(autouse=True)
+def loop():
+    """`run_sync` makes an event loop where there is none, and leaves it open."""
+    with asyncio.Runner() as runner:
+        asyncio.set_event_loop(runner.get_loop())
+        yield
+        asyncio.set_event_loop(None)
 
 
 @pytest.fixture
@@ -236,31 +248,28 @@ def test_an_answer_binds_to_the_exact_call(room, garden):
     gate = room.open(asks="raise")
     history, requests = kept(agent(model, gated(gate, tools)).run_sync("go"))
     good = results(gate, requests, {"c0": True, "c1": "no"})
+    changed = ModelMessagesTypeAdapter.validate_json(
+        ModelMessagesTypeAdapter.dump_json(history).replace(b"roses", b"lawns")
+    )
 
-    def resumed(**changes):
+    def resumed(first=True, ours=None, messages=history):
         given = DeferredToolResults(
-            approvals=dict(good.approvals) | changes.get("approvals", {}),
-            metadata=dict(good.metadata) | changes.get("metadata", {}),
+            approvals={"c0": first, "c1": False}, metadata=ours or {"c0": good.metadata["c0"]}
         )
-        messages = changes.get("history", history)
-        return agent(model, gated(gate, tools)).run_sync(
-            message_history=messages, deferred_tool_results=given
-        )
+        again = agent(model, gated(gate, tools))
+        again.run_sync(message_history=messages, deferred_tool_results=given)
+        return model.heard[0]
 
-    with pytest.raises(InputError, match="not those a person was asked about"):
-        resumed(approvals={"c0": ToolApproved(override_args={"bed": "lawn"})})
-    with pytest.raises(InputError, match="about another call"):
-        resumed(metadata={"c1": good.metadata["c0"]})
-    text = ModelMessagesTypeAdapter.dump_json(history).replace(b"roses", b"lawns")
-    with pytest.raises(InputError, match="not those a person was asked about"):
-        resumed(history=ModelMessagesTypeAdapter.validate_json(text))
-    forged = {**good.metadata["c0"]["checkrein"]}
-    forged["call"] = {**forged["call"], "arguments": {"bed": "lawns", "litres": 1}}
+    text, outcome = resumed(ToolApproved(override_args={"bed": "lawn"}))
+    assert "not those a person was asked about" in text and outcome == "denied"
+    assert "another call" in resumed(ours={"c0": good.metadata["c1"]})[0]
+    assert "not those a person was asked about" in resumed(messages=changed)[0]
+    forged = good.metadata["c0"]["checkrein"]
+    forged = {**forged, "call": {**forged["call"], "arguments": {"bed": "lawns", "litres": 1}}}
     with pytest.raises(InputError, match="no question about this call"):
-        resumed(history=ModelMessagesTypeAdapter.validate_json(text), metadata={"c0": {"checkrein": forged}})
+        resumed(ours={"c0": {"checkrein": forged}}, messages=changed)
     assert did == []
-    resumed()
-    assert did == [("roses", 1)]
+    assert resumed() == ("roses has 1", "success") and did == [("roses", 1)]
 
 
 def test_outcomes_earn_and_cost_trust(room, garden):
@@ -381,7 +390,7 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, garden, tmp_path
     did, tools = garden
     files = tmp_path / "history", tmp_path / "requests"
     command = [sys.executable, "-c", CHILD, room.folder, os.getcwd(), *files]
-    assert subprocess.run([str(each) for each in command], timeout=60).returncode == 9
+    assert subprocess.run([str(each) for each in command], check=False, timeout=60).returncode == 9
     history = ModelMessagesTypeAdapter.validate_json(files[0].read_bytes())
     requests = REQUESTS.validate_json(files[1].read_bytes())
     gate, model = room.open(asks="raise"), Scripted()
@@ -416,10 +425,10 @@ class Anything(FunctionToolset):
 def through(case, folder):
     project, ran = project_for(case, folder), []
     write_settings(case)
-    with rooms.Gate(folder / "gate", project=project, phase=case.phase, asks="raise") as gate:
+    with rooms.Gate(folder / "gate", project=project, cwd=project, phase=case.phase, asks="raise") as gate:
         seed_trust(case, gate.authority.pipeline.store, project)
         model = Scripted((case.tool, case.arguments))
-        output = agent(model, gated(gate, Anything(case.tool, ran))).run_sync("go").output
+        output = agent(model, gated(gate, Anything(case.tool, ran), server=None)).run_sync("go").output
         denied = not isinstance(output, DeferredToolRequests) and model.heard[0][1] == "denied"
         word = "ask" if isinstance(output, DeferredToolRequests) else "deny" if denied else "allow"
         gate.flush()
@@ -436,3 +445,15 @@ def test_the_suite(case, tmp_path):
     assert heard == bare and entry.result == {"allow": "success", "deny": "denied"}.get(case.word, "unknown")
     for name in SAME:
         assert getattr(entry, name) == getattr(same, name), name
+
+
+def test_the_examples_in_the_docs_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    model = Scripted(("water", {"bed": "roses"}))
+    names = {"model": FunctionModel(model)}
+    page = Path(__file__).parents[4] / "docs" / "library-pydantic-ai.md"
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(example, page.name, "exec"), names)
+    names["gate"].close()
+    assert model.heard == [("roses has 2", "success")]
+    assert capsys.readouterr().out.endswith("done\n")

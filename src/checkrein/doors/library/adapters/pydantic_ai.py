@@ -84,7 +84,8 @@ class GatedToolset(WrapperToolset[Any]):
             if waits is None:
                 return await self.gate.call_async(spec, tool_args, run, call_id=ctx.tool_call_id or "")
             found, told = waits
-            _same(found, spec, tool_args, ctx)
+            if other := _other(found, spec, tool_args, ctx):
+                return ToolDenied(f"{other} Nothing ran; make the call again. (record {found.entry})")
             return await self.gate.resume_async(found, told, run=run, spec=spec)
         except Suspended as suspended:
             raise ApprovalRequired({KEY: msgspec.to_builtins(suspended.pending)}) from None
@@ -121,14 +122,14 @@ def _waits(ctx: RunContext[Any]) -> tuple[Pending, Any] | None:
     return pending(metadata[KEY]), metadata.get("told")
 
 
-def _same(found: Pending, spec: Spec, tool_args: dict[str, Any], ctx: RunContext[Any]) -> None:
+def _other(found: Pending, spec: Spec, tool_args: dict[str, Any], ctx: RunContext[Any]) -> str:
     """INVARIANT: an answer to one call lets no other call go on, also where the history was changed."""
     call = found.call
     if (call.server, call.tool, call.call_id) != (spec.server, spec.name, ctx.tool_call_id or ""):
-        raise InputError(f"{found.entry} is about another call.", remedy="Keep the metadata by call.")
+        return "A person was asked about another call."
     if found.kind == "approval" and call.arguments != plain(tool_args, []):
-        why = "The arguments are not those a person was asked about."
-        raise InputError(why, remedy="Change them with the answer: `ToolApproved(override_args=...)`.")
+        return "These arguments are not those a person was asked about."
+    return ""
 
 
 async def _validated(

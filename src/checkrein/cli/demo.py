@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from checkrein.call import Verdict, tool_call
-from checkrein.cli import demo_gateway, demo_hooks
+from checkrein.cli import demo_eval, demo_gateway, demo_hooks
 from checkrein.cli.terminal import bar, dim, plain, say, tree, word
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.verify import verify
@@ -85,6 +85,7 @@ class Day:
         self.evening()
         self.hooks()
         self.gateway()
+        self.scripts()
         say(dim("\nNext: checkrein install claude-code   ·   checkrein servers add NAME -- COMMAND"))
 
     def morning(self) -> None:
@@ -147,6 +148,10 @@ class Day:
     def gateway(self) -> None:
         self.scene("And in front of MCP servers: nothing is offered before a person has looked at it.")
         demo_gateway.scene(self.project)
+
+    def scripts(self) -> None:
+        self.scene("And in scripts a model writes: each call is judged, and a person may take their time.")
+        demo_eval.scene(self.project)
 
     def call(self, tool: str, outcome: str = "success", quiet: bool = False, **arguments: Any) -> Verdict:
         entry, verdict = self._decide(tool, arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from checkrein.execute.preview import LANGUAGES, Language
 
 Facts = dict[str, Any]
 FAILED, WAITS = 1, 75
-_WAIT = 30.0
+_WAIT, _SOON = 30.0, 0.05
 _UNFINISHED = ("running", "paused")
 
 
@@ -124,11 +125,14 @@ def _finish(found: Facts, as_json: bool, *, here: bool, follow: bool = True) -> 
     """Go on until it has ended, or waits for somebody who is not here."""
     asking = here and not as_json and on_a_terminal()
     while found["status"] in _UNFINISHED and follow:
-        if found["status"] == "paused":
-            if not asking:
-                break
-            for each in found["waiting"]:
-                _asked(found["run_id"], each)
+        open_ = _open(found)
+        if open_ and not asking:
+            break
+        for each in open_:
+            _asked(found["run_id"], each)
+        if found["status"] == "paused" and not open_:
+            # Answered already, and about to go on.
+            time.sleep(_SOON)
         found = _come_back(found["run_id"])
     if as_json:
         say_json(found)
@@ -140,6 +144,14 @@ def _finish(found: Facts, as_json: bool, *, here: bool, follow: bool = True) -> 
         sys.exit(WAITS)
     if ended_badly(found):
         sys.exit(FAILED)
+
+
+def _open(found: Facts) -> list[Facts]:
+    """What it waits for that nobody has answered yet."""
+    if not found.get("waiting"):
+        return []
+    asked = {each["id"] for each in ask_server("question.list")}
+    return [each for each in found["waiting"] if each["question"] in asked]
 
 
 def _asked(run_id: str, waiting: Facts) -> None:

@@ -8,7 +8,18 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import asking, chat_tokens, console, deciding, gateway, hooks, looking_up, recording, risk
+from bench import (
+    asking,
+    chat_tokens,
+    console,
+    deciding,
+    gateway,
+    hooks,
+    library,
+    looking_up,
+    recording,
+    risk,
+)
 from bench import eval as scripts
 
 TARGET = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -18,6 +29,7 @@ SECTIONS = {
     "console": console.section,
     "gateway": gateway.section,
     "eval": scripts.section,
+    "library": library.section,
     "chat_tokens": chat_tokens.section,
     "risk": risk.section,
     "deciding": deciding.section,

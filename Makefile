@@ -69,6 +69,7 @@ picture: $(READY)
 	@$(BIN)/python docs/capture.py
 	@$(BIN)/python docs/capture_hooks.py
 	@$(BIN)/python docs/capture_gateway.py
+	@$(BIN)/python docs/capture_eval.py
 	@$(BIN)/python docs/capture_console.py
 
 e2e: $(READY)

@@ -5,6 +5,7 @@ import pytest
 
 from checkrein.authority import perform
 from checkrein.errors import InputError, PersonOnlyError
+from checkrein.store.runs import RunRow, add_run
 
 
 class Recorder:
@@ -67,9 +68,16 @@ def test_what_makes_no_sense_is_refused(ask, gateway, name, params):
     assert gateway.asked == []
 
 
-def test_without_a_server_there_are_no_scripts(do):
+def test_without_a_server_scripts_are_listed_and_nothing_else(do, pipeline):
+    assert do("run.list") == []
+    times = {"made_at": 1.0, "changed_at": 1.0, "expires_at": 9.0}
+    given = dict.fromkeys(("owner", "session", "agent", "project", "profile", "holder"), "")
+    row = RunRow(id="run-1", language="python", state="waiting", **given, **times)
+    pipeline.store.write(lambda tx: add_run(tx, row))
+    (found,) = do("run.list")
+    assert (found["id"], found["state"], found["made_at"]) == ("run-1", "waiting", "1970-01-01T00:00:01.000Z")
     with pytest.raises(InputError, match="server"):
-        do("run.list")
+        do("run.show", id="run-1")
 
 
 def test_an_agent_looks_and_does_nothing_else(asked, gateway, monkeypatch):

@@ -10,6 +10,8 @@ from typing import Any
 from checkrein.authority import Asked, Params, verb
 from checkrein.authority.upstream import Gateway
 from checkrein.errors import InputError
+from checkrein.ledger.entries import moment
+from checkrein.store.runs import RunRow, latest_runs
 
 MOST_SHOWN = 1_000
 LONGEST_WAIT = 100.0
@@ -21,7 +23,29 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
     limit = params.get("limit", 50)
     if not isinstance(limit, int) or not 0 < limit <= MOST_SHOWN:
         raise InputError(f"A limit is from 1 to {MOST_SHOWN}.")
+    if asked.gateway is None:
+        return [shown(each) for each in latest_runs(asked.pipeline.store, limit)]
     return _gateway(asked).runs(limit)
+
+
+def shown(row: RunRow) -> dict[str, Any]:
+    """A run as people read it in a list."""
+    return {
+        "id": row.id,
+        "state": row.state,
+        "profile": row.profile,
+        "language": row.language,
+        "agent": row.agent,
+        "owner": row.owner,
+        "session": row.session,
+        "project": row.project,
+        "made_at": moment(row.made_at),
+        "changed_at": moment(row.changed_at),
+        "expires_at": moment(row.expires_at),
+        "calls": row.calls,
+        "asks": row.asks,
+        "refusals": row.refusals,
+    }
 
 
 @verb("run.show", person=False)

@@ -3,7 +3,6 @@
 import pytest
 
 from checkrein.settings.sources import state_dir
-
 from doors.gateway.scripts.bench import SETTINGS, evaluate, outcome, run
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason ?? e.message; }"

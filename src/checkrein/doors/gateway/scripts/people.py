@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from checkrein.authority.run import shown
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Visit
 from checkrein.doors.gateway.scripts import results, wording
 from checkrein.doors.gateway.scripts.run import Run
@@ -115,23 +116,7 @@ class People:
         return row
 
     def _shown(self, row: RunRow) -> dict[str, Any]:
-        return {
-            "id": row.id,
-            "state": row.state,
-            "profile": row.profile,
-            "language": row.language,
-            "agent": row.agent,
-            "owner": row.owner,
-            "session": row.session,
-            "project": row.project,
-            "made_at": moment(row.made_at),
-            "changed_at": moment(row.changed_at),
-            "expires_at": moment(row.expires_at),
-            "calls": row.calls,
-            "asks": row.asks,
-            "refusals": row.refusals,
-            "waiting": _open(self._desk.live.get(row.id)),
-        }
+        return {**shown(row), "waiting": _open(self._desk.live.get(row.id))}
 
     def _step(self, row: CallRow, redactor: Redactor) -> dict[str, Any]:
         arguments, _ = self._desk.journal.asked_for(row)

@@ -1,6 +1,7 @@
 """What servers say by themselves: looked at before it is offered, and heard only by who may hear it."""
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -360,3 +361,28 @@ def test_whatever_a_server_says_breaks_nothing_and_nobody_is_asked_in_our_name(h
             assert problems == []
         finally:
             runner.run(house.close())
+
+
+def test_a_server_that_changes_long_lists_all_the_time_keeps_nobody_waiting(house, monkeypatch):
+    monkeypatch.setattr(news_module, "_PAUSE", 0.01)
+    learned, asleep = [], 0.04
+
+    async def work():
+        catalogue, learn = house.hub.catalogue, house.hub.catalogue.learn
+
+        def slowly(server, **lists):
+            time.sleep(asleep)
+            learned.append(server)
+            return learn(server, **lists)
+
+        monkeypatch.setattr(catalogue, "learn", slowly)
+        (upstream,) = house.hub.fleet.ready()
+        changed = {"jsonrpc": "2.0", "method": TOOLS}
+        began = time.monotonic()
+        while len(learned) < 3:
+            house.hub.news.heard(upstream, changed)
+            await asyncio.sleep(0.001)
+        # Two rests, each many times as long as a look.
+        assert time.monotonic() - began > 2 * 15 * asleep
+
+    run(house, work)

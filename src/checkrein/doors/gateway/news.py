@@ -6,6 +6,7 @@ Keepers report here. A message that may concern only one client goes to that cli
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # How often one server may make us read its lists again.
 _PAUSE = 0.25
+# And how many times as long as a list kept everybody waiting nobody looks at the next one.
+_REST, _LONGEST_REST = 20.0, 60.0
 
 
 class News:
@@ -34,11 +37,15 @@ class News:
         self._listing: dict[str, asyncio.Task[Any]] = {}
         # Connections whose lists are read once more when the reading under way is over.
         self._again: dict[str, Upstream] = {}
+        self._pauses: dict[str, float] = {}
+        # Servers whose last list kept everybody waiting: until when the next one waits itself.
+        self._resting: dict[str, asyncio.TimerHandle] = {}
 
     # -- connections come and go -----------------------------------------------------------------------
 
     def ready(self, _keeper: Keeper, upstream: Upstream) -> None:
         """A shared connection is there: what it offers is read, what was wanted of it is wanted again."""
+        self._wake(upstream.name)
         self.refresh(upstream)
         self._hub.watches.ready(upstream)
         if level := self._lowest_level():
@@ -51,6 +58,8 @@ class News:
     def withdrawn(self, server: str) -> None:
         """A server was stopped, removed or changed: nothing of it is offered until it is there again."""
         self._again.pop(server, None)
+        self._pauses.pop(server, None)
+        self._wake(server)
         if (task := self._listing.pop(server, None)) is not None:
             task.cancel()
         self._hub.resources.withdraw(server)
@@ -61,7 +70,7 @@ class News:
     def refresh(self, upstream: Upstream) -> None:
         """Read what the server offers; when that is under way, once more afterwards."""
         name = upstream.name
-        if name in self._listing:
+        if name in self._listing or name in self._resting:
             self._again[name] = upstream
             return
         task = self._do(self._read(upstream))
@@ -72,8 +81,20 @@ class News:
         if self._listing.get(name) is not task:
             return
         del self._listing[name]
-        if (upstream := self._again.pop(name, None)) is not None:
+        pause = self._pauses.pop(name, _PAUSE)
+        if pause > _PAUSE:
+            self._resting[name] = asyncio.get_running_loop().call_later(pause, self._rested, name)
+        elif (upstream := self._again.pop(name, None)) is not None:
             asyncio.get_running_loop().call_later(_PAUSE, self._refresh_later, upstream)
+
+    def _rested(self, name: str) -> None:
+        self._resting.pop(name, None)
+        if (upstream := self._again.pop(name, None)) is not None:
+            self._refresh_later(upstream)
+
+    def _wake(self, name: str) -> None:
+        if (timer := self._resting.pop(name, None)) is not None:
+            timer.cancel()
 
     def _refresh_later(self, upstream: Upstream) -> None:
         if upstream.ready:
@@ -91,9 +112,12 @@ class News:
         except (RpcError, Gone, TimeoutError) as error:
             self._hub.say(f"the lists of {upstream.name} could not be read: {error}")
             return
+        began = time.monotonic()
         found = self._hub.catalogue.learn(
             upstream.name, tools=tools, prompts=prompts, instructions=upstream.instructions
         )
+        # INVARIANT: a server that changes long lists all the time takes a small part of everybody's.
+        self._pauses[upstream.name] = min(_LONGEST_REST, max(_PAUSE, _REST * (time.monotonic() - began)))
         self._tell(found)
 
     def changed(self, what: frozenset[str]) -> None:
@@ -195,6 +219,8 @@ class News:
 
     async def close(self) -> None:
         await self.wishes.close()
+        for name in list(self._resting):
+            self._wake(name)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

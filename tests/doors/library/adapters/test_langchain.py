@@ -14,6 +14,7 @@ from checkrein.errors import InputError
 from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
 from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
+from server.conftest import Serving
 
 WHY = "LangChain, LangGraph or its SQLite checkpointer is not installed: the adapter is UNTESTED"
 pytest.importorskip("langchain", reason=WHY)
@@ -22,6 +23,7 @@ pytest.importorskip("langgraph.checkpoint.sqlite", reason=WHY)
 
 from langchain.agents import create_agent  # noqa: E402
 from langchain.agents.middleware import AgentMiddleware  # noqa: E402
+from langchain.agents.structured_output import ToolStrategy  # noqa: E402
 from langchain_core.language_models.chat_models import BaseChatModel  # noqa: E402
 from langchain_core.messages import AIMessage, ToolMessage  # noqa: E402
 from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
@@ -31,6 +33,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
 from langgraph.graph import START, StateGraph  # noqa: E402
 from langgraph.prebuilt import ToolNode  # noqa: E402
 from langgraph.types import Command, interrupt  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
 
 from checkrein.doors.library.adapters.langchain import (  # noqa: E402
     GateMiddleware,
@@ -364,6 +367,26 @@ def test_the_same_without_blocking_a_loop(room, user_settings, garden):
     assert did == ["moss", "roses"]
 
 
+def test_without_a_checkpointer_nothing_runs(room, garden):
+    agent = garden.agent(room.open(asks="raise"), ROSES)
+    assert "__interrupt__" in agent.invoke(GO)
+    assert garden.did == []
+
+
+class Plan(BaseModel):
+    """What a model says last."""
+
+    bed: str
+
+
+def test_a_structured_last_word_is_no_call(room, garden):
+    model = Scripted(calls=[("Plan", {"bed": "roses"})])
+    middleware = [GateMiddleware(room.open(asks="raise"))]
+    agent = create_agent(model, garden.tools, middleware=middleware, response_format=ToolStrategy(Plan))
+    assert agent.invoke(GO)["structured_response"] == Plan(bed="roses")
+    assert room.entries() == []
+
+
 def test_a_graph_without_an_agent(room, user_settings, garden, saver):
     gate = room.open(asks="raise")
     middleware = GateMiddleware(gate)
@@ -413,6 +436,44 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, garden, tmp_path
         [question] = agent.get_state(THREAD).interrupts
         agent.invoke(Command(resume=reply(question, "yes")), THREAD)
     assert (garden.did, room.last().result) == ([("roses", 1)], "success")
+
+
+SERVED = """
+import os, sys
+sys.path[:0] = sys.argv[2].split(os.pathsep)
+from checkrein import Gate
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+from doors.library.adapters.test_langchain import GO, ROSES, THREAD, Garden, heard, reply
+garden = Garden()
+with SqliteSaver.from_conn_string(sys.argv[1]) as saver, Gate(server=True, asks="raise") as gate:
+    agent = garden.agent(gate, ROSES, saver=saver)
+    waits = agent.get_state(THREAD).interrupts
+    if not waits:
+        [question] = agent.invoke(GO, THREAD)["__interrupt__"]
+        found = agent.invoke(Command(resume=reply(question, "yes")), THREAD)
+        print(found["__interrupt__"][0].value["checkrein"]["trouble"], garden.did)
+    else:
+        found = agent.invoke(Command(resume=reply(waits[0])), THREAD)
+        print(heard(found)["c0"].content, garden.did)
+"""
+
+
+def test_with_the_server_only_a_person_answers(tmp_path, home):
+    serving = Serving().start()
+    try:
+        paths = os.pathsep.join(each for each in sys.path if each)
+        command = [sys.executable, "-c", SERVED, str(tmp_path / "checkpoints"), paths]
+
+        def program():
+            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+        assert "Only a person may do this" in (said := program()) and said.endswith("[]\n")
+        [question] = serving.ask("question.list")
+        serving.ask("question.answer", id=question["id"], answer="approved")
+        assert program() == "roses has 1 [('roses', 1)]\n"
+    finally:
+        serving.kill(15)
 
 
 # -- the behaviour suite ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from checkrein.errors import InputError
 from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
 from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
+from server.conftest import Serving
 
 pydantic_ai = pytest.importorskip(
     "pydantic_ai", reason="Pydantic AI is not installed: its adapter is UNTESTED"
@@ -397,6 +398,55 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, garden, tmp_path
     settled = results(gate, requests, {"c0": True})
     agent(model, gated(gate, tools)).run_sync(message_history=history, deferred_tool_results=settled)
     assert (did, room.last().result) == ([("roses", 1)], "success")
+
+
+SERVED = """
+import os, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[2].split(os.pathsep)
+from checkrein import Gate
+from checkrein.errors import CheckreinError
+from doors.library.adapters.test_pydantic_ai import *
+
+did, folder = [], Path(sys.argv[1])
+def water(bed: str) -> str:
+    did.append(bed)
+    return bed
+
+model = Scripted(("water", {"bed": "roses"}))
+with Gate(server=True, asks="raise") as gate:
+    ours = agent(model, gated(gate, [water]))
+    if not (folder / "history").exists():
+        result = ours.run_sync("go")
+        (folder / "history").write_bytes(result.all_messages_json())
+        (folder / "requests").write_bytes(REQUESTS.dump_json(result.output))
+        try:
+            results(gate, result.output, {"c0": True})
+        except CheckreinError as error:
+            print(error, results(gate, result.output).approvals, did)
+    else:
+        settled = results(gate, REQUESTS.validate_json((folder / "requests").read_bytes()))
+        history = ModelMessagesTypeAdapter.validate_json((folder / "history").read_bytes())
+        ours.run_sync(message_history=history, deferred_tool_results=settled)
+        print(model.heard, did)
+"""
+
+
+def test_with_the_server_only_a_person_answers(tmp_path, home):
+    serving = Serving().start()
+    try:
+        paths = os.pathsep.join(each for each in sys.path if each)
+        command = [sys.executable, "-c", SERVED, str(tmp_path), paths]
+
+        def program():
+            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+        assert "Only a person may do this" in (said := program()) and said.endswith("{} []\n")
+        [question] = serving.ask("question.list")
+        serving.ask("question.answer", id=question["id"], answer="approved")
+        assert program() == "[('roses', 'success')] ['roses']\n"
+    finally:
+        serving.kill(15)
 
 
 # -- the behaviour suite ------------------------------------------------------------------------------------

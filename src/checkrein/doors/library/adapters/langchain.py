@@ -92,14 +92,12 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         return found
 
     def _judging(self, state: Any, *, may_wait: bool) -> Steps:
-        last = state["messages"][-1]
-        if self._waits or not isinstance(last, AIMessage) or not last.tool_calls:
-            return None
+        wanted = [] if self._waits else _wanted(state["messages"])
         notes = {}
-        for each in last.tool_calls:
+        for each in wanted:
             note = yield from self._judged(each, may_wait)
             notes[each["id"] or ""] = msgspec.to_builtins(note)
-        return {KEY: notes}
+        return {KEY: notes} if notes else None
 
     def _judged(self, wanted: Any, may_wait: bool) -> Steps:
         spec, turn = self._turn(wanted, _never)
@@ -274,6 +272,16 @@ class _Carrier:
     def _text(self, text: str, status: Any) -> ToolMessage:
         call = self.request.tool_call
         return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"], status=status)
+
+
+def _wanted(messages: Sequence[Any]) -> list[Any]:
+    """The model's latest calls, without those that have an answer already (a structured last word has)."""
+    answered = set[str | None]()
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return [each for each in message.tool_calls if each["id"] not in answered]
+        answered.add(getattr(message, "tool_call_id", None))
+    return []
 
 
 def _failed(result: Any) -> bool:

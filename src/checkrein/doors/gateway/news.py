@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # How often one server may make us read its lists again.
 _PAUSE = 0.25
-# And how many times as long as a list kept everybody waiting nobody looks at the next one.
-_REST, _LONGEST_REST = 20.0, 60.0
+# After a list that took this long to look at, nobody looks at the next one for many times as long.
+_LONG, _REST, _LONGEST_REST = 0.05, 20.0, 60.0
 
 
 class News:
@@ -112,12 +112,13 @@ class News:
         except (RpcError, Gone, TimeoutError) as error:
             self._hub.say(f"the lists of {upstream.name} could not be read: {error}")
             return
-        began = time.monotonic()
+        began = time.thread_time()
         found = self._hub.catalogue.learn(
             upstream.name, tools=tools, prompts=prompts, instructions=upstream.instructions
         )
         # INVARIANT: a server that changes long lists all the time takes a small part of everybody's.
-        self._pauses[upstream.name] = min(_LONGEST_REST, max(_PAUSE, _REST * (time.monotonic() - began)))
+        took = time.thread_time() - began
+        self._pauses[upstream.name] = min(_LONGEST_REST, _REST * took) if took > _LONG else _PAUSE
         self._tell(found)
 
     def changed(self, what: frozenset[str]) -> None:

@@ -22,6 +22,7 @@ WITHOUT_TESTS = {
     "approval/__init__.py",
     "doors/__init__.py",
     "doors/hooks/__init__.py",
+    "execute/__init__.py",
     "ledger/__init__.py",
     "store/__init__.py",
 }

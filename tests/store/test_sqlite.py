@@ -220,7 +220,11 @@ def test_every_statement_of_ours_names_a_table_that_exists():
     tables = {row[0] for row in store.query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     store.close()
     found = []
+    # The search among tools has an index of its own, in memory.
+    apart = Path(checkrein.__file__).parent / "execute" / "search.py"
     for path in Path(checkrein.__file__).parent.rglob("*.py"):
+        if path == apart:
+            continue
         found += re.findall(r'"((?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b[^"]*)"', path.read_text("utf-8"))
     assert len(found) > 10
     assert {_table(sql) for sql in found} <= tables

@@ -128,3 +128,17 @@ def test_an_agent_may_look_but_not_run(run, notes, script, agent):
 
 def test_preview_is_one_of_its_commands(run, script):
     assert run.json("eval", "preview", script("codemode.a__b({})"), "--json")[0]["tool"] == "a__b"
+
+
+def test_a_script_that_is_too_long_never_runs(run, notes, script):
+    long = script(f"codemode.notes__read_note({{title: 'a'}}); // {'x' * 70_000}")
+    assert "longer than 64 KB" in run("eval", "run", long, code=2)
+    assert run.json("eval", "runs", "--json") == []
+    assert "not UTF-8" in run("eval", "run", "-", "--language", "python", input=b"\xff\xfe", code=2)
+
+
+def test_a_call_answered_elsewhere_is_not_asked_again(run, notes, script):
+    found = run.json("eval", "run", script(READS), "--profile", "careful", "--json", code=75)
+    run("approve", found["waiting"][0]["question"])
+    for _ in range(5):
+        assert run.json("eval", "resume", found["run_id"], "--json")["status"] == "done"

@@ -12,7 +12,6 @@ pytest.importorskip("claude_agent_sdk", reason="the Claude Agent SDK is not inst
 
 from claude_agent_sdk import (
     ClaudeAgentOptions,
-    ClaudeSDKClient,
     HookMatcher,
     PermissionResultAllow,
     PermissionResultDeny,
@@ -24,11 +23,12 @@ from claude_agent_sdk import (
 )
 
 from checkrein import Gate
-from checkrein.doors.library.adapters.claude_agent import ANSWERED, LATER, Approvals
+from checkrein.doors.library.adapters.claude_agent import ANSWERED, WAITS, Approvals
 from checkrein.errors import InputError
 from checkrein.ledger.query import Filter, entries
 from checkrein.store.trust import trust_of
 from checkrein.testing import ScriptedGate, edit
+from doors.library.adapters.pages import page_of
 from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
 from doors.library.rooms import recorded
 from e2e.clients.claude import bash, turns, write
@@ -59,8 +59,14 @@ def failed(id="t1", **more):
 
 
 async def judged(approvals, given):
+    """What the hook says; a call at which the run stops is a `wait`."""
     said = await approvals.before(given, given["tool_use_id"], {"signal": None})
-    return said["hookSpecificOutput"]
+    decided = said["hookSpecificOutput"]
+    if "continue_" not in said:
+        return decided
+    assert said["continue_"] is False and said["stopReason"] == decided["permissionDecisionReason"]
+    assert decided["permissionDecision"] == "deny" and WAITS in said["stopReason"]
+    return decided | {"permissionDecision": "wait"}
 
 
 async def told(approvals, given):
@@ -90,7 +96,7 @@ def test_the_behaviour_suite(case, tmp_path):
             said = await judged(approvals, before(case.tool, case.arguments, cwd=gate.cwd))
             if said["permissionDecision"] == "allow":
                 await told(approvals, after())
-        return {"defer": "ask"}.get(said["permissionDecision"], said["permissionDecision"])
+        return {"wait": "ask"}.get(said["permissionDecision"], said["permissionDecision"])
 
     with Gate(tmp_path / "gate", project=project, phase=case.phase, asks="raise") as gate:
         seed_trust(case, gate.authority.pipeline.store, project)
@@ -115,7 +121,7 @@ def test_the_options_have_the_gate_in_them_and_failure_blocks():
         made = approvals.options()
         (ours,) = made.hooks["PreToolUse"]
         assert (ours.matcher, ours.timeout, ours.on_failure) == (None, 60, "block")
-        assert made.can_use_tool == approvals.can_use_tool
+        assert made.can_use_tool.func == approvals.can_use_tool
         theirs = HookMatcher(matcher="Bash", hooks=[mine])
         given = ClaudeAgentOptions(hooks={"PreToolUse": [theirs]}, can_use_tool=prompt, cwd="/")
         made = approvals.options(given)
@@ -226,25 +232,25 @@ def test_a_gate_that_fails_raises_which_blocks(monkeypatch):
             asyncio.run(judged(Approvals(gate), before("Bash", {"command": "ls"})))
 
 
-# -- calls that are put off ---------------------------------------------------------------------------------
+# -- runs that stop ---------------------------------------------------------------------------------
 
 WRITE = {"file_path": "/tmp/a", "content": "x"}
 
 
-def test_an_ask_is_put_off_and_goes_on_in_another_process_once(tmp_path):
+def test_an_ask_stops_the_run_and_goes_on_in_another_process_once(tmp_path):
     async def first(gate):
         approvals = Approvals(gate)
-        assert (await judged(approvals, before("Write", WRITE, cwd="/tmp")))["permissionDecision"] == "defer"
+        assert (await judged(approvals, before("Write", WRITE, cwd="/tmp")))["permissionDecision"] == "wait"
         again = await judged(approvals, before("Write", WRITE, cwd="/tmp"))
-        assert again["permissionDecision"] == "defer" and len(gate.pending()) == 1
+        assert again["permissionDecision"] == "wait" and len(gate.pending()) == 1
         return approvals.keep()
 
     async def then(gate, kept):
         approvals = Approvals(gate)
         approvals.restore(kept)
-        said = await judged(approvals, before("Write", WRITE, cwd="/tmp"))
+        said = await judged(approvals, before("Write", WRITE, "t2", cwd="/tmp"))
         if said["permissionDecision"] == "allow":
-            await told(approvals, after())
+            await told(approvals, after("t2"))
         return said
 
     with gate_in(tmp_path) as gate:
@@ -262,7 +268,6 @@ def test_an_ask_is_put_off_and_goes_on_in_another_process_once(tmp_path):
     [
         {"tool_input": WRITE | {"content": "y"}},
         {"tool_name": "Edit"},
-        {"tool_use_id": "t2"},
         {"cwd": "/"},
     ],
     ids=lambda change: next(iter(change)),
@@ -295,25 +300,35 @@ def test_a_kept_question_that_was_changed_blocks(tmp_path):
             Approvals(gate).restore("{")
 
 
-def test_one_call_of_a_turn_is_put_off_and_the_others_are_made_again(tmp_path):
+def test_calls_side_by_side_stop_the_run_together_and_are_answered_one_by_one(tmp_path):
     async def main(gate):
         approvals = Approvals(gate)
-        first = await judged(approvals, before("Write", WRITE))
-        other = await judged(approvals, before("Write", WRITE | {"content": "y"}, "t2"))
-        inside = await judged(approvals, before("Write", WRITE, "t3", prompt_id="p2", agent_id="sub"))
-        asked = await approvals.can_use_tool("Write", WRITE, ToolPermissionContext(tool_use_id="t4"))
-        assert first["permissionDecision"] == "defer" and asked.message == LATER
-        assert [other["permissionDecisionReason"], inside["permissionDecisionReason"]] == [LATER, LATER]
-        assert len(gate.pending()) == len(approvals.waiting) == 1
-        # Once the first has gone on, the other may be put off.
-        gate.answer(approvals.waiting[0], "yes")
-        assert (await judged(approvals, before("Write", WRITE)))["permissionDecision"] == "allow"
-        await told(approvals, after())
-        other = await judged(approvals, before("Write", WRITE | {"content": "y"}, "t5"))
-        assert other["permissionDecision"] == "defer"
+        calls = [WRITE | {"content": each} for each in "abc"]
+        for number, each in enumerate(calls):
+            assert (await judged(approvals, before("Write", each, f"t{number}")))[
+                "permissionDecision"
+            ] == "wait"
+        for question, answer in zip(approvals.waiting, ("yes", "no: not b"), strict=False):
+            gate.answer(question, answer)
+        said = [await judged(approvals, before("Write", each, f"u{n}")) for n, each in enumerate(calls)]
+        assert [each["permissionDecision"] for each in said] == ["allow", "deny", "wait"]
+        assert "not b" in said[1]["permissionDecisionReason"] and len(approvals.waiting) == 1
+        await told(approvals, after("u0"))
+        # A yes is used once: made once more, the call is asked about once more.
+        assert (await judged(approvals, before("Write", calls[0], "v")))["permissionDecision"] == "wait"
 
     with gate_in(tmp_path) as gate:
         asyncio.run(main(gate))
+
+
+def test_can_use_tool_stops_the_run_too(tmp_path):
+    async def main(gate):
+        context = ToolPermissionContext(tool_use_id="t1")
+        return await Approvals(gate).options().can_use_tool("Write", WRITE, context)
+
+    with gate_in(tmp_path) as gate:
+        said = asyncio.run(main(gate))
+        assert said.interrupt and WAITS in said.message and len(gate.pending()) == 1
 
 
 # -- the real Claude Code -----------------------------------------------------------------------------------
@@ -345,18 +360,12 @@ def real_options(folder, url, **more):
     return ClaudeAgentOptions(cwd=project, env=env, setting_sources=[], **more)
 
 
-async def ran(approvals, options):
+async def ran(approvals, options, prompt="MAIN go"):
     """The whole run; its last message."""
     found = None
-    async for message in query(prompt="MAIN go", options=approvals.options(options)):
+    async for message in query(prompt=prompt, options=approvals.options(options)):
         found = message if isinstance(message, ResultMessage) else found
     return found
-
-
-async def gone_on(approvals, options):
-    """Go on with a session that stopped: nothing is said to it."""
-    async with ClaudeSDKClient(approvals.options(options)) as client:
-        return [each async for each in client.receive_response()][-1]
 
 
 def heard(model):
@@ -429,13 +438,34 @@ def test_a_real_hook_that_takes_too_long_blocks(tmp_path):
         assert gate.pending() == []
 
 
+@pytest.mark.e2e
+def test_the_pages_examples_run(tmp_path, user_settings, capsys):
+    user_settings('[[rules]]\naction = "allow"\ntool = "Bash"\n')
+    page, folder = page_of("library-claude-agent.md"), tmp_path / "app"
+
+    def options(url):
+        made = real_options(tmp_path, url)
+        return {"env": made.env, "setting_sources": []}
+
+    with Messages(turns(bash("touch one"))) as model:
+        folder.mkdir()
+        asyncio.run(page["work"]("MAIN go", folder, **options(model.url)))
+        assert (folder / "one").exists()
+    with Messages(turns(*[write(folder / "two", "x")] * 2)) as model:
+        session, kept = asyncio.run(page["begin"]("MAIN go", folder, **options(model.url)))
+        assert not (folder / "two").exists()
+        asyncio.run(page["go_on"](session, kept, folder, **options(model.url)))
+        assert (folder / "two").read_text() == "x"
+    assert capsys.readouterr().out.count("done") == 2
+
+
 PROGRAM = """
 import asyncio, json, sys
 from pathlib import Path
 sys.path[:0] = json.loads(sys.argv[4])
 from checkrein import Gate
-from checkrein.doors.library.adapters.claude_agent import Approvals
-from doors.library.adapters.test_claude_agent import gone_on, ran, real_options
+from checkrein.doors.library.adapters.claude_agent import GO_ON, Approvals
+from doors.library.adapters.test_claude_agent import ran, real_options
 
 folder, step, url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 
@@ -450,12 +480,12 @@ async def main():
             session, kept = json.loads((folder / "kept").read_text())
             approvals.restore(kept)
             if step == "answer":
-                (question,) = approvals.waiting
-                gate.answer(question, "yes", edited={**question.call.arguments, "content": "edited"})
+                first, second = approvals.waiting
+                gate.answer(first, "yes", edited={**first.call.arguments, "content": "edited"})
+                gate.answer(second, "no: not b")
                 return
-            result = await gone_on(approvals, real_options(folder, url, resume=session))
-            (folder / "kept").write_text(json.dumps([result.session_id, approvals.keep()]))
-            print(result.deferred_tool_use is not None)
+            result = await ran(approvals, real_options(folder, url, resume=session), GO_ON)
+            print(len(approvals.waiting))
 
 asyncio.run(main())
 """
@@ -474,13 +504,20 @@ def test_a_real_run_stops_and_goes_on_in_another_process(tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    script = turns([write(file, "x"), write(tmp_path / "app" / "b.txt", "y"), bash("echo hi")])
+    first, second = write(file, "x"), write(tmp_path / "app" / "b.txt", "y")
+    again = [first, second]
+    script = turns([first, second, bash("echo hi")], again, again, {"text": "done"}, again)
     with Messages(script) as model:
         process("begin", model.url)
-        assert not file.exists()
-        assert process("go on", model.url) == "True" and not file.exists()
+        assert not file.exists() and len(model.requests) == 1
+        # Nobody has answered: it stops again.
+        assert process("go on", model.url) == "2" and not file.exists()
         process("answer", model.url)
-        assert process("go on", model.url) == "False" and file.read_text() == "edited"
+        assert process("go on", model.url) == "0" and file.read_text() == "edited"
+        file.unlink()
+        # The same answers once more.
+        assert process("go on", model.url) == "0"
         said = heard(model)
-        assert len(said) == 3 and LATER in str(said) and (False, "hi") in said
-        assert not (tmp_path / "app" / "b.txt").exists()
+        assert (False, "hi") in said and sum("not b" in text for _, text in said) >= 1
+        assert any("Checkrein refused this call" in text for _, text in said)
+        assert not file.exists() and not (tmp_path / "app" / "b.txt").exists()

@@ -27,6 +27,7 @@ from checkrein.errors import InputError
 from checkrein.ledger.query import Filter, entries
 from checkrein.store.trust import trust_of
 from checkrein.testing import ScriptedGate, edit
+from doors.library.adapters.pages import page_of
 from doors.library.behaviour import (
     CASES,
     Heard,
@@ -289,6 +290,23 @@ def test_what_cannot_be_gated_is_refused():
         for tool in (google_search, stream, 7):
             with pytest.raises(InputError):
                 gated(gate, [tool])
+
+
+def test_the_pages_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = page_of("library-google-adk.md")
+    sessions = InMemorySessionService()
+    model = Scripted(turns=[call("book", room="red")], requests=[])
+
+    async def main():
+        await sessions.create_session(app_name="rooms", user_id="u", session_id="s")
+        content = types.Content(role="user", parts=[types.Part(text="Book the red room.")])
+        (wanted,) = await page["say"](content, sessions, model)
+        yes = page["confirmation"](wanted, True, edited={"room": "red", "hours": 2})
+        assert await page["say"](yes, sessions, model) == {}
+
+    asyncio.run(main())
+    assert model.told()["c1"] == {"result": "red is yours for 2"}
 
 
 # -- confirmations ------------------------------------------------------------------------------------------

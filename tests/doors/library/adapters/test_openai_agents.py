@@ -23,6 +23,7 @@ from checkrein.doors.library.adapters.openai_agents import (  # noqa: E402
 from checkrein.errors import InputError  # noqa: E402
 from checkrein.store.trust import trust_of  # noqa: E402
 from checkrein.testing import ScriptedGate, edit  # noqa: E402
+from doors.library.adapters.pages import page_of  # noqa: E402
 from doors.library.behaviour import (  # noqa: E402
     CASES,
     Heard,
@@ -227,6 +228,17 @@ def test_tools_that_do_not_run_here_cannot_be_gated():
             approvals.tool(WebSearchTool())
         with pytest.raises(InputError, match="is an agent"):
             approvals.tool(Agent(name="sub").as_tool("sub", "A sub agent."))
+
+
+def test_the_pages_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = page_of("library-openai-agents.md")
+    model = script([call("book", "c1", room="red"), call("book", "c2", room="blue")])
+    kept = asyncio.run(page["ask"]("Book two rooms.", model))
+    done = asyncio.run(page["go_on"](kept, lambda each: each.call.arguments["room"] == "red", model))
+    assert done == "done"
+    told = outputs(model)
+    assert told["c1"] == "red is yours for 1" and "said no" in told["c2"]
 
 
 # -- interrupted runs ----------------------------------------------------------------------------------------

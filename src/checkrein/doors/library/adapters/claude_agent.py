@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -23,7 +25,7 @@ from claude_agent_sdk import (
 
 from checkrein.call import ToolCall, digest
 from checkrein.doors.library.denial import Refusal, Suspended
-from checkrein.doors.library.driving import drive_async, in_thread
+from checkrein.doors.library.driving import drive_async
 from checkrein.doors.library.gate import Gate
 from checkrein.doors.library.pending import Pending, pending
 from checkrein.doors.library.tools import Spec
@@ -32,8 +34,10 @@ from checkrein.errors import InputError
 
 # How long a hook may wait for a person; Claude Code blocks the call when it is over.
 WAIT_SECONDS = 86_400.0
+WAITS = "This did not run. It waits for a person; make the call again when you are told to. (record "
 ANSWERED = "This did not run; a person answers for it: "
-LATER = "This needs a person's approval and could not wait for it here. Make this call again, by itself."
+# What to say to a session whose run stopped, once people have answered.
+GO_ON = "The calls that waited for a person are answered now. Make each of them again, exactly as before."
 
 
 class ToolFailed(Exception):  # noqa: N818 - what Claude Code says became of a call
@@ -49,8 +53,6 @@ class Approvals:
         self._options = {"server": None} | options | {"denials": "return"}
         self._errands = dict[str, _Errand]()
         self._waiting = dict[str, Pending]()
-        # The one call each prompt stopped at.
-        self._stopped = dict[str, str]()
 
     # -- what a client is given -------------------------------------------------------------------------
 
@@ -60,7 +62,9 @@ class Approvals:
         hooks: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
         for event, ours in self.hooks().items():
             hooks[event] = [*ours, *hooks.get(event, [])]
-        asked = given.can_use_tool or (None if given.permission_prompt_tool_name else self.can_use_tool)
+        asked = given.can_use_tool
+        if asked is None and not given.permission_prompt_tool_name:
+            asked = partial(self.can_use_tool, cwd=os.path.realpath(given.cwd or "."))
         return dataclasses.replace(given, hooks=hooks, can_use_tool=asked)
 
     def hooks(self) -> dict[str, list[HookMatcher]]:
@@ -79,11 +83,11 @@ class Approvals:
         return list(self._waiting.values())
 
     def keep(self) -> str:
-        """The questions as JSON; the run itself is the session Claude Code keeps."""
+        """The questions as JSON; the conversation is the session Claude Code keeps."""
         return msgspec.json.encode(self.waiting).decode()
 
     def restore(self, kept: str | bytes) -> None:
-        """Questions of another process. Go on with `ClaudeAgentOptions(resume=session_id)`."""
+        """Questions of another process. Resume the session with `GO_ON` as the prompt."""
         try:
             found = msgspec.json.decode(kept, type=list[Pending])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -95,34 +99,27 @@ class Approvals:
 
     async def before(self, given: Any, _tool_use_id: str | None, _context: Any) -> Any:
         """PreToolUse: whether a call may run, with which arguments."""
-        prompt = f"{given.get('session_id')} {given.get('prompt_id')}"
         errand = await self._errand(
             given["tool_name"], given["tool_input"], given["tool_use_id"], given.get("cwd", "")
         )
-        # A sub-agent's calls cannot be put off.
-        stops = not given.get("agent_id") and self._stops_at(prompt, errand.call)
-        if errand.suspended is not None and not stops:
-            await self._put_back(errand)
         said: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": errand.word}
         if errand.text:
             said["permissionDecisionReason"] = errand.text
         if errand.changed is not None:
             said["updatedInput"] = errand.changed
-        return {"hookSpecificOutput": said}
+        stops = {"continue_": False, "stopReason": errand.text} if errand.suspended is not None else {}
+        return {"hookSpecificOutput": said, **stops}
 
     async def can_use_tool(
-        self, name: str, given: dict[str, Any], context: ToolPermissionContext
+        self, name: str, given: dict[str, Any], context: ToolPermissionContext, *, cwd: str = ""
     ) -> PermissionResult:
         """Calls Claude Code asks about itself; one the hook let run with these arguments may."""
         known = self._errands.get(context.tool_use_id or "")
         if known is None or not known.lets(name, given):
-            known = await self._errand(name, given, context.tool_use_id or "", "")
+            known = await self._errand(name, given, context.tool_use_id or "", cwd)
         if known.word == "allow":
             return PermissionResultAllow(updated_input=known.changed)
-        if known.suspended is not None:
-            # A call cannot be put off here.
-            await self._put_back(known)
-        return PermissionResultDeny(message=known.text)
+        return PermissionResultDeny(message=known.text, interrupt=known.suspended is not None)
 
     async def after(self, given: Any, _tool_use_id: str | None, _context: Any) -> Any:
         """PostToolUse and PostToolUseFailure: what became of a call."""
@@ -156,23 +153,6 @@ class Approvals:
         if errand.word == "allow":
             self._errands[call_id] = errand
         return errand
-
-    def _stops_at(self, prompt: str, call: ToolCall) -> bool:
-        """Claude Code remembers one call it stopped at; every other of the same turn is made again."""
-        first = self._stopped.get(prompt, "")
-        if first in self._waiting and first != _key(call):
-            return False
-        if _key(call) in self._waiting:
-            self._stopped[prompt] = _key(call)
-        return True
-
-    async def _put_back(self, errand: _Errand) -> None:
-        """INVARIANT: a question whose call is lost is withdrawn."""
-        found = self._waiting.pop(_key(errand.call), None)
-        errand.word, errand.text, errand.suspended = "deny", LATER, None
-        if found is not None:
-            why = "the run stopped at another call"
-            await in_thread(lambda: self.gate.authority.withdraw(found.entry, found.call, why))
 
     def _steps(
         self, spec: Spec, call: ToolCall, given: dict[str, Any], errand: _Errand
@@ -229,7 +209,7 @@ class _Errand:
         try:
             came = task.result()
         except Suspended as suspended:
-            self.word, self.text, self.suspended = "defer", suspended.pending.text, suspended.pending
+            self.text, self.suspended = f"{WAITS}{suspended.pending.entry})", suspended.pending
             return
         # Claude Code takes no result from a hook, so an answer in the tool's place is a no with that answer.
         self.text = str(came) if isinstance(came, Refusal) else f"{ANSWERED}{came}"
@@ -261,4 +241,5 @@ class _Errand:
 
 
 def _key(call: ToolCall) -> str:
-    return digest([call.call_id, call.cwd, call.server, call.tool, call.arguments])
+    """Claude makes a call again under another id; everything else is the same."""
+    return digest([call.cwd, call.server, call.tool, call.arguments])

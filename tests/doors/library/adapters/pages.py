@@ -1,0 +1,16 @@
+"""The examples of a page, run one after the other as one program."""
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+def page_of(name):
+    """What the examples define."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / name).read_text(encoding="utf-8"), re.M | re.S)
+    assert blocks
+    found = {}
+    for each in blocks:
+        exec(compile(each, name, "exec"), found)
+    return found

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from doors.gateway.house import SERVER
+from doors.gateway.house import SERVER, until
 from doors.gateway.scripts.bench import evaluate, outcome, run
 
 SAID = "try { return await codemode.srv__%s; } catch (e) { return [e.name, e.message, e.result ?? null]; }"
@@ -74,8 +74,7 @@ await codemode.srv__echo({});
 await new Promise((done) => setTimeout(done, 600));
 try { return await codemode.srv__echo({n: 2}); } catch (e) { return e.message; }"""
         started = asyncio.ensure_future(evaluate(guest, code))
-        while not bench.house.ran("echo"):
-            await asyncio.sleep(0.01)
+        await until(lambda: [each.state for each in bench.rows()] == ["done"])
         await bench.hub.fleet.keeper("srv").stop()
         bench.hub.news.withdrawn("srv")
         assert isinstance(outcome(await started), str) and len(bench.house.ran("echo")) == 1

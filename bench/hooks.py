@@ -93,8 +93,12 @@ def stop() -> None:
     if connection is not None:
         pid = knocking.ask(connection, "server.about", {})["pid"]
         os.kill(pid, signal.SIGTERM)
-        while knocking.connect() is not None:
-            time.sleep(0.01)
+        # Until it is gone, not only out of reach: what it still writes would be in a folder that goes.
+        deadline = time.monotonic() + 20
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.kill(pid, 0)
+                time.sleep(0.01)
 
 
 class Hooks:

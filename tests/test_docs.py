@@ -37,7 +37,8 @@ ALONE = [each for each in blocks("python") if not str(each.id).startswith(STORIE
 
 
 @pytest.mark.parametrize("body", ALONE)
-def test_python_in_the_docs_runs(body):
+def test_python_in_the_docs_runs(body, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec(compile(body, "docs", "exec"), {})
 
 

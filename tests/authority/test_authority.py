@@ -35,6 +35,7 @@ PERSON_ONLY = {
     "server.stop": {},
     "trust.import": {"project": "/", "content": b"{}"},
     "trust.reset": {"project": "/"},
+    "run.show": {"id": "x"},
     "upstream.accept": {"name": "x", "picks": []},
     "upstream.add": {"name": "x", "entry": {"command": "x"}},
     "upstream.import": {"servers": []},
@@ -61,7 +62,6 @@ OPEN = (
     "phase.show",
     "question.list",
     "run.list",
-    "run.show",
     "server.about",
     "shadow.try",
     "upstream.browse",
@@ -105,7 +105,7 @@ def test_only_a_person_may_and_the_attempt_is_recorded(as_agent, do, recorded, p
 
 
 # What is looked at by name is not there.
-@pytest.mark.parametrize("name", [each for each in OPEN if each != "run.show"])
+@pytest.mark.parametrize("name", OPEN)
 def test_looking_is_for_everyone(pipeline, as_agent, do, recorded, name):
     pipeline.note("test", {})
     do(name)

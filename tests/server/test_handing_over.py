@@ -13,6 +13,9 @@ import pytest
 from checkrein import __version__, wire
 from checkrein.errors import CheckreinError
 from checkrein.runtime import log_file
+from checkrein.settings.sources import state_dir
+from checkrein.store.gateway_clients import GatewayClient, add_client, hash_of, new_token
+from checkrein.store.sqlite import SqliteStore
 from server.conftest import Serving
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -295,3 +298,29 @@ def test_pumps_that_leave_at_every_step_leave_nothing_behind(settled):
             if number % 3:
                 socket.send_fds(connection, [b"."], [one.fileno()] * 2)
     assert said("not this one")
+
+
+def test_the_gateway_opens_by_itself_for_clients_that_come_over_http(home):
+    made = Serving(GATEWAY)
+    store = SqliteStore.open(state_dir())
+    number, token = new_token()
+    client = GatewayClient(id=number, name="ci", hash=hash_of(token), made_at=1.0, made_by="ada")
+    store.write(lambda tx: add_client(tx, client))
+    store.close()
+    made.start()
+    try:
+        until = time.monotonic() + 20
+        while "gateway started" not in log_file().read_text():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        made.kill(signal.SIGTERM)
+
+
+def test_without_clients_or_waiting_scripts_it_stays_shut(home):
+    made = Serving(GATEWAY).start()
+    try:
+        time.sleep(2.5)
+        assert "gateway started" not in log_file().read_text()
+    finally:
+        made.kill(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Scripts a person looks at, runs, wakes up or ends; agents may only look.
+"""Scripts a person looks into, runs, wakes up or ends; agents may only see that they are there.
 
 `cli.eval` and the console ask; the gateway of the running server does it.
 """
@@ -48,7 +48,7 @@ def shown(row: RunRow) -> dict[str, Any]:
     }
 
 
-@verb("run.show", person=False)
+@verb("run.show", person=True)
 def show(asked: Asked, params: Params) -> dict[str, Any]:
     """{"id"}: one script: its text, its calls in order, what came of it."""
     return _gateway(asked).run(str(params["id"]))

@@ -36,6 +36,8 @@ from checkrein.server.journal import Journal
 from checkrein.server.workers import Workers
 from checkrein.settings.sources import state_dir
 from checkrein.store import Reader, Row
+from checkrein.store.gateway_clients import living_clients
+from checkrein.store.runs import unfinished_runs
 from checkrein.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ class Server:
                 # Not at once: a hook that started us waits for its answer.
                 check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger)
                 check.start()
+                self._open_gateway_if_awaited()
         reader.give_up()
         self.notifier.stop()
         if check is not None:
@@ -242,6 +245,15 @@ class Server:
                 made.open()
                 self._made_gateway = made
             return self._made_gateway
+
+    def _open_gateway_if_awaited(self) -> None:
+        """Who comes over HTTP finds a port, and scripts that were put away go on, unasked."""
+        store = self.pipeline.store
+        try:
+            if living_clients(store) or unfinished_runs(store):
+                self._gateway()
+        except Exception as error:  # noqa: BLE001 - the hooks go on without a gateway
+            self.journal.say(f"the gateway cannot start: {type(error).__name__}: {error}")
 
     def _stop_gateway(self) -> None:
         # INVARIANT: the gateway ends before the store that records what it does.

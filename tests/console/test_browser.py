@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-PAGES = ("/", "/calls", "/trust", "/policy", "/sessions", "/servers", "/health")
+PAGES = ("/", "/calls", "/trust", "/policy", "/sessions", "/servers", "/runs", "/health")
 
 
 @pytest.fixture

@@ -111,14 +111,60 @@ def test_hostile_words_of_a_script_do_nothing(open_tab, ask):
     assert tab.troubles == []
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_is_wider_than_the_screen(open_tab, ask, width):
-    source = (
-        f"// {'long ' * 80}\nconst text = '{'x' * 400}';\nawait codemode.notes__read_note({{title: text}});"
+@pytest.fixture
+def paths(ask):
+    """A run that waits, one that is done and one that failed, with long words in them."""
+    long = "x" * 400
+    ask("rule.add", rule={"action": "allow", "server": "notes", "tool": "delete_note"})
+    sources = (
+        f"// {'long ' * 80}\nawait codemode.notes__read_note({{title: '{long}'}});",
+        f"for (const n of [1, 2]) await codemode.notes__delete_note({{n}});\n"
+        f"console.log('{long}'); return ['{long}'];",
+        f"throw new Error('{long}');",
     )
-    found = ask("run.start", source=source, profile="careful", wait=20)
-    tab = open_tab(viewport={"width": width, "height": 800})
-    for path in ("/runs", f"/runs/{found['run_id']}"):
+    started = [ask("run.start", source=each, profile="careful", wait=20) for each in sources]
+    assert [each["status"] for each in started] == ["paused", "done", "failed"]
+    return ["/runs", *(f"/runs/{each['run_id']}" for each in started)]
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_nothing_is_wider_than_the_screen(open_tab, paths, width):
+    tab = open_tab(viewport={"width": width, "height": 844})
+    for path in paths:
         tab.goto(tab.base + path)
-        tab.wait_for_selector("body[data-live]")
-        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        over = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert over <= 0, (path, over)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_shuts_anyone_out(open_tab, paths, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    tab = open_tab(color_scheme=theme, bypass_csp=True)
+    for path in paths:
+        tab.goto(tab.base + path)
+        tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        found = Axe().run(tab).response["violations"]
+        troubles = [
+            (each["id"], node["target"], node.get("failureSummary"))
+            for each in found
+            for node in each["nodes"]
+        ]
+        assert troubles == [], path
+
+
+def test_without_scripts_the_page_says_the_same(open_tab, ask):
+    found = ask("run.start", source=READS, profile="careful", wait=20)
+    tab = open_tab()
+    context = tab.context.browser.new_context(
+        java_script_enabled=False, storage_state=tab.context.storage_state()
+    )
+    try:
+        plain = context.new_page()
+        plain.goto(tab.base + f"/runs/{found['run_id']}")
+        plain.get_by_text("It waits for your answer about").wait_for()
+        plain.get_by_role("button", name="End this run").click()
+        plain.get_by_text("The run is ended.").wait_for()
+    finally:
+        context.close()

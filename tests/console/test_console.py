@@ -113,6 +113,7 @@ def test_who_signs_out_is_out(visitor):
         "/servers",
         "/servers/clients",
         "/servers/secrets",
+        "/runs",
     ],
 )
 def test_every_page_opens_with_nothing_recorded_and_with_something(visitor, work, path):
@@ -131,7 +132,7 @@ def test_what_is_not_there_is_said(visitor, path):
 
 def test_nothing_is_asked_of_other_machines(visitor, work):
     work()
-    for path in ("/", "/calls", "/trust", "/policy", "/sessions", "/health", "/servers"):
+    for path in ("/", "/calls", "/trust", "/policy", "/sessions", "/health", "/servers", "/runs"):
         found = re.findall(r'(?:src|href|action)="([^"]+)"', visitor.get(path).text)
         assert found
         assert all(each.startswith(("/", "#")) for each in found)

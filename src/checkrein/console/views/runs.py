@@ -96,7 +96,7 @@ def script_lines(source: str, steps: list[Facts]) -> list[Facts]:
 
 
 def _step(step: Facts) -> Facts:
-    title = f"{step['tool']}: "
+    title = f"{step['number']}. {step['tool']}: "
     verdict = str(step["verdict"])
     return {
         **step,
@@ -114,11 +114,11 @@ def _end(result: Any) -> Facts | None:
     if result is None:
         return None
     if not isinstance(result, dict) or "status" not in result:
-        return {"status": "done", "error": None, "value": _json("result", result), "output": ""}
+        return {"status": "done", "error": None, "value": _json("what it returned", result), "output": ""}
     return {
         "status": result["status"],
         "error": result.get("error"),
-        "value": _json("result", result["result"]) if "result" in result else [],
+        "value": _json("what it returned", result["result"]) if "result" in result else [],
         "output": result.get("output") or "",
     }
 

@@ -226,9 +226,7 @@ class HttpClient:
     def open(self, version="2025-11-25"):
         info = {"name": "test", "version": "1"}
         can = {"elicitation": {}}
-        reply = self.ask(
-            "initialize", {"clientInfo": info, "protocolVersion": version, "capabilities": can}
-        )
+        reply = self.ask("initialize", {"clientInfo": info, "protocolVersion": version, "capabilities": can})
         assert reply.status == 200, reply.raw
         self.session = reply.headers["Mcp-Session-Id"]
         return reply

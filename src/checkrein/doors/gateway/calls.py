@@ -366,9 +366,7 @@ class Calls:
         edited = None if arguments is made.call.arguments else arguments
         # Only what a stateless client carries is bound to its request.
         bound = made.digest if made.client.era == STATELESS else ""
-        return Errand(
-            made.client, made.flight, upstream, "tools/call", params, seconds, bound, entry, edited
-        )
+        return Errand(made.client, made.flight, upstream, "tools/call", params, seconds, bound, entry, edited)
 
     async def _watched(self, made: Call, errand: Errand, work: Awaitable[Any]) -> Any:
         """The result, with what became of the call on the record."""

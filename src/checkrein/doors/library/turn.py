@@ -122,7 +122,7 @@ class Turn:
                 if self._changed():
                     yield from self._report(decided.entry, "cancelled", _CHANGED, "arguments")
                     raise InputError(_CHANGED)
-                return (yield from self._carried(decided.entry, None))
+                return (yield from self.carried(decided.entry, None))
             return (yield from self._asked(decided))
         except Denied as denied:
             return self._denied(denied)
@@ -241,7 +241,7 @@ class Turn:
         if taken.refused is not None:
             raise self._refused(taken.refused)
         changed = taken.arguments != call.arguments
-        return (yield from self._carried(entry, taken.arguments if rebuilt or changed else None))
+        return (yield from self.carried(entry, taken.arguments if rebuilt or changed else None))
 
     def _said_no(self, entry: str, settled: Settled, was: Verdict | None) -> Denied:
         verdict = _no(settled, was)
@@ -251,7 +251,7 @@ class Turn:
 
     # -- carrying out -----------------------------------------------------------------------------------
 
-    def _carried(self, entry: str, arguments: dict[str, Any] | None, told: tuple[Any, ...] = ()) -> Steps:
+    def carried(self, entry: str, arguments: dict[str, Any] | None, told: tuple[Any, ...] = ()) -> Steps:
         manner = self.manner
         try:
             run = self.prepare(arguments)
@@ -319,7 +319,7 @@ class Turn:
     def _going_on(self, pending: Pending, data: Any) -> Steps:
         heard = self._heard(data, self.manner.hears)
         yield from self._claimed(pending)
-        return (yield from self._carried(pending.entry, pending.call.arguments, (*pending.told, heard)))
+        return (yield from self.carried(pending.entry, pending.call.arguments, (*pending.told, heard)))
 
     def _claimed(self, pending: Pending) -> Steps:
         again, phase = self.manner.idempotent, self.manner.phase

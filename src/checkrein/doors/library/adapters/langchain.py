@@ -156,7 +156,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         # INVARIANT: one verdict, one run; a node that runs again has its call judged again.
         if note.entry in self._ready:
             del self._ready[note.entry]
-            return (yield from turn._carried(note.entry, None))
+            return (yield from turn.carried(note.entry, None))
         wish = self.gate.wish(spec, turn.call, turn.call.arguments, may_wait=may_wait)
         return (yield from turn.fresh(wish))
 

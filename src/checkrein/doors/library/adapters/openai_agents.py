@@ -163,7 +163,7 @@ class Approvals:
         decided = self._allowed.pop(key, None)
         if decided is not None and decided.verdict.word == "allow":
             turn = Turn(self.gate.authority, spec.manner, call, lambda _changed: lambda: run(arguments))
-            return await drive_async(turn._carried(decided.entry, None))
+            return await drive_async(turn.carried(decided.entry, None))
         if decided is not None:
             return wording.refusal(call, decided.verdict, decided.entry)
         question = self._waiting.pop(key, None) or self._used.get(key)

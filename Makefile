@@ -71,6 +71,7 @@ picture: $(READY)
 	@$(BIN)/python docs/capture_gateway.py
 	@$(BIN)/python docs/capture_eval.py
 	@$(BIN)/python docs/capture_console.py
+	@$(BIN)/python docs/capture_library.py
 
 e2e: $(READY)
 	@$(BIN)/python -m pytest -m e2e --timeout 900

@@ -41,6 +41,24 @@ def test_what_a_profile_never_allows_is_not_shown(bench, add):
     run(bench, work)
 
 
+def test_all_tools_are_listed_page_by_page(bench):
+    async def work():
+        guest = await bench.house.guest()
+        whole, _ = await structured(guest, "get_tools", pageSize=200)
+        assert "nextCursor" not in whole and len(whole["tools"]) > 3
+        found, cursor = [], {}
+        while True:
+            page, text = await structured(guest, "get_tools", pageSize=2, **cursor)
+            assert len(page["tools"]) <= 2 and page["tools"][0] in text
+            found += page["tools"]
+            if "nextCursor" not in page:
+                break
+            cursor = {"cursor": page["nextCursor"]}
+        assert found == whole["tools"] == sorted(found)
+
+    run(bench, work)
+
+
 def test_a_tool_that_asks_says_so(bench):
     async def work():
         guest = await bench.house.guest()

@@ -97,13 +97,20 @@ class Desk:
     def _found(self, name: str, arguments: Message) -> Message:
         profile, language = arguments.get("profile", ""), arguments.get("language", "javascript")
         unknown: list[str] = []
+        following = ""
         if name == offer.SEARCH:
             tools = self.toolbox.found(profile, arguments["query"], arguments.get("limit", 5))
             text = told(tools, arguments.get("detail", "detailed"), language)
-        else:
+        elif "names" in arguments:
             tools, unknown = self.toolbox.named(profile, arguments["names"])
             text = told(tools, "full", language)
-        structured = {"tools": [each.name for each in tools], "unknown": unknown}
+        else:
+            size = arguments.get("pageSize", 50)
+            tools, following = self.toolbox.page(profile, arguments.get("cursor", ""), size)
+            text = told(tools, "brief", language)
+        structured: Message = {"tools": [each.name for each in tools], "unknown": unknown}
+        if following:
+            structured["nextCursor"] = following
         return {"content": [{"type": "text", "text": text}], "structuredContent": structured}
 
     async def _evaluated(
@@ -232,7 +239,7 @@ class Desk:
         if run is None:
             row = get_run(self._pipeline.store, run_id)
             if row is None:
-                raise NotFoundError(f"There is no run {run_id!r}.", remedy="See `checkrein eval list`.")
+                raise NotFoundError(f"There is no run {run_id!r}.", remedy="See `checkrein eval runs`.")
             if row.state in ENDED:
                 raise InputError(f"{run_id} has ended already.")
             run = self._known(row)

@@ -15,7 +15,7 @@ from checkrein.settings import Settings
 EVAL, PREFIX = "eval", "codemode_eval_"
 SEARCH, GET, RESUME = "search_tools", "get_tools", "resume_run"
 _TOKENS = 1_500
-MOST_FOUND = 20
+MOST_FOUND, MOST_ON_A_PAGE = 20, 200
 _ABOUT = """\
 Runs a script that calls tools, and returns its result: many calls, loops and conditions in one step.
 JavaScript (default) or TypeScript: a function body with `return`, statements whose last expression is the \
@@ -82,7 +82,15 @@ def schema_of(name: str, settings: Settings) -> Message | None:
         )
     if name == GET:
         names = {"type": "array", "items": {"type": "string"}, "maxItems": 100}
-        return _object({"names": names, **_common(profiles)}, ["names"])
+        return _object(
+            {
+                "names": names,
+                "cursor": {"type": "string", "description": "`nextCursor` of the page before."},
+                "pageSize": {"type": "integer", "minimum": 1, "maximum": MOST_ON_A_PAGE, "default": 50},
+                **_common(profiles),
+            },
+            [],
+        )
     if name == RESUME:
         return _object({"run_id": {"type": "string"}}, ["run_id"])
     return None if profile_of(name, settings) is None else _SCRIPT
@@ -127,7 +135,8 @@ _FIXED: dict[str, Message] = {
     },
     GET: {
         "title": "Read tools for scripts",
-        "description": "The full declarations of tools scripts can call.",
+        "description": "The full declarations of tools scripts can call; without names all of them in "
+        "short, page by page.",
         "annotations": {"readOnlyHint": True},
     },
     RESUME: {

@@ -74,6 +74,12 @@ class Toolbox:
         by_name = {described.name: described for _, described in shelf}
         return [by_name[name] for name in known[1].find(query, limit)]
 
+    def page(self, profile: str, after: str, size: int) -> tuple[list[Described], str]:
+        """Tools in the order of their names, after the one named; and where the next page begins."""
+        everyone = sorted((described for _, described in self._shelf(profile)), key=lambda each: each.name)
+        left = [each for each in everyone if each.name > after]
+        return left[:size], left[size - 1].name if len(left) > size else ""
+
     def named(self, profile: str, names: list[str]) -> tuple[list[Described], list[str]]:
         """The tools of these names, a script's or ours, and the names nobody knows."""
         by_name: dict[str, Described] = {}

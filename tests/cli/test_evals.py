@@ -23,6 +23,7 @@ DROPS = "codemode.notes__delete_note({title: 'a'})"
 
 @pytest.fixture
 def notes(home, user_settings, run, server):
+    ready_made()
     user_settings(SETTINGS)
     made = Notes(home)
     run("servers", "add", "notes", "--", *made.words)

@@ -37,6 +37,7 @@ def pipeline():
 @pytest.fixture
 def ask(console, tmp_path, user_settings):
     """The authority, with a server behind the gateway whose tools are accepted."""
+    ready_made()
     user_settings(SETTINGS)
     notes, verb = Notes(tmp_path), console.desk.ask
     verb("upstream.add", name="notes", entry={"command": notes.words[0], "args": notes.words[1:]})

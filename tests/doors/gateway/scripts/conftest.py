@@ -3,8 +3,10 @@
 import pytest
 
 from doors.gateway.scripts.bench import Bench
+from javascript_ground import ready_made
 
 
 @pytest.fixture
 def bench(house, user_settings):
+    ready_made()
     return Bench(house, user_settings)

@@ -71,7 +71,7 @@ def test_a_server_that_is_away_is_said_and_nothing_ran(bench):
         await evaluate(guest, "return 1")
         code = """
 await codemode.srv__echo({});
-await new Promise((done) => setTimeout(done, 600));
+await new Promise((done) => setTimeout(done, 2500));
 try { return await codemode.srv__echo({n: 2}); } catch (e) { return e.message; }"""
         started = asyncio.ensure_future(evaluate(guest, code))
         await until(lambda: [each.state for each in bench.rows()] == ["done"])

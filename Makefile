@@ -85,4 +85,4 @@ clean:
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 COVERAGE ?= 95
-WORKERS  ?= auto
+WORKERS  ?= 4

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from javascript_ground import ready_made
 from mcp_stdio import Notes
 
 SETTINGS = """

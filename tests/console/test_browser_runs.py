@@ -7,6 +7,7 @@ import pytest
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from javascript_ground import ready_made
 from mcp_stdio import Notes
 
 pytestmark = [

@@ -56,9 +56,7 @@ class Store(Reader, Protocol):
         """Submit and wait. `alone`: the work makes one statement and reads nothing it wrote."""
         ...
 
-    def offer(
-        self, work: Callable[[Transaction], Any], tell: Callable[[BaseException | None], None]
-    ) -> None:
+    def offer(self, work: Callable[[Transaction], Any], tell: Callable[[BaseException | None], None]) -> None:
         """Work of one statement: done at once where nobody else is writing, else with the next group.
 
         `tell` is called once it is committed, or with what went wrong; here, or on the writer's thread.

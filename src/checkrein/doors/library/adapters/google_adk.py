@@ -232,4 +232,3 @@ def _result(came: Any) -> Any:
 def _failed(result: Any) -> bool:
     """The ADK's tools say that something went wrong in their result."""
     return isinstance(result, dict) and bool(result.get("error") or result.get("isError"))
-

@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test browser check corpus bench e2e soak picture lock wheels clean help
+.PHONY: run test coverage browser check corpus bench e2e soak picture lock wheels clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
 	@echo "make test   set up and run every test (short fault campaigns included)"
+	@echo "make coverage  the same, and what no test comes by"
 	@echo "make check  ruff, mypy --strict, import contracts"
 	@echo "make corpus measure the classifier on labelled commands (CHECKREIN_DATA)"
 	@echo "make bench  measure, and write docs/performance.md"
@@ -36,6 +37,10 @@ browser:
 	    apt-get update -qq >/dev/null && apt-get install -y -qq chromium >/dev/null 2>&1 || echo "It cannot be installed."; }
 
 test: $(READY) browser
+	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# The same, and what of the source no test comes by.
+coverage: $(READY) browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered \
 	  --cov-fail-under=$(COVERAGE) $(PYTEST_ARGS)
 

@@ -198,7 +198,7 @@ def test_a_patch_run_as_a_command_is_judged_by_its_files(action, name, category)
         max_leaves=8,
     )
 )
-def test_arguments_that_say_nothing_change_no_risk(value):
+def test_whatever_values_would_look_at_is_not_nothing(value):
     arguments = {"x": value}
     if says_nothing(arguments):
         call = ToolCall(tool="do_it", server="some", arguments=arguments, project="/p", cwd="/p")

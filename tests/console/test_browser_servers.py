@@ -1,5 +1,6 @@
 """Servers in a real browser, over a real gateway and a real server's process."""
 
+import contextlib
 import json
 import re
 
@@ -85,9 +86,13 @@ def test_from_adding_it_to_removing_it(open_tab, notes, gateway):
     assert offered(gateway) == {"read_note"}
     tab.get_by_role("button", name="Test").click()
     tab.get_by_role("heading", name="It answers").wait_for()
-    tab.get_by_label("I mean it").check()
-    tab.get_by_role("button", name="Remove notes").click()
-    tab.get_by_text("Removed notes. Forgot: notes.API_KEY.").wait_for()
+    # The page may renew itself between the tick and the click; then nothing is removed without another tick.
+    for _ in range(5):
+        tab.get_by_label("I mean it").check()
+        tab.get_by_role("button", name="Remove notes").click()
+        with contextlib.suppress(pytest.importorskip("playwright.sync_api").TimeoutError):
+            tab.get_by_text("Removed notes. Forgot: notes.API_KEY.").wait_for(timeout=4000)
+            break
     assert read_servers().servers == {}
     assert tab.troubles == []
 

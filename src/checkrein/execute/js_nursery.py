@@ -113,6 +113,9 @@ class Nursery:
 
     async def take(self) -> Worker:
         """A worker that is ready. Raises NurseryError."""
+        if self._process is not None and self._process.poll() is not None:
+            # They end with the process they came from, though we may not have heard of it yet.
+            self._spares.clear()
         while self._spares:
             worker = self._spares.popleft()
             if not worker.lost:

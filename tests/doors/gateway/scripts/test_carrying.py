@@ -71,10 +71,10 @@ def test_a_server_that_is_away_is_said_and_nothing_ran(bench):
         await evaluate(guest, "return 1")
         code = """
 await codemode.srv__echo({});
-await new Promise((done) => setTimeout(done, 2500));
+await new Promise((done) => setTimeout(done, 6000));
 try { return await codemode.srv__echo({n: 2}); } catch (e) { return e.message; }"""
         started = asyncio.ensure_future(evaluate(guest, code))
-        await until(lambda: [each.state for each in bench.rows()] == ["done"])
+        await until(lambda: [each.state for each in bench.rows()] == ["done"], 30.0)
         await bench.hub.fleet.keeper("srv").stop()
         bench.hub.news.withdrawn("srv")
         assert isinstance(outcome(await started), str) and len(bench.house.ran("echo")) == 1

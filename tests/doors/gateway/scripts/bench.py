@@ -66,6 +66,9 @@ class Bench:
     def last_run(self):
         return latest_runs(self.pipeline.store, 1)[0]
 
+    def begun(self):
+        return bool(latest_runs(self.pipeline.store, 1))
+
     def rows(self, run_id=None):
         return calls_of(self.pipeline.store, run_id or self.last_run().id)
 

@@ -64,7 +64,9 @@ class Bench:
         return get_run(self.pipeline.store, run_id)
 
     def last_run(self):
-        return latest_runs(self.pipeline.store, 1)[0]
+        # The clock of tests stands still, so moments do not say which came last.
+        found = self.pipeline.store.query("SELECT id FROM run ORDER BY rowid DESC LIMIT 1")
+        return get_run(self.pipeline.store, found[0][0])
 
     def begun(self):
         return bool(latest_runs(self.pipeline.store, 1))

@@ -41,7 +41,7 @@ def one(raw, path="/home/ada/x.json", key="mcpServers", **document):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_program_has_places(source):
-    found = places(source, Path("/home/ada"), Path("/work/p"))
+    found = places(source, Path("/home/ada"), Path("/home/ada/shop"))
     assert found
     assert all(each.is_absolute() for each in found)
 
@@ -49,11 +49,19 @@ def test_every_program_has_places(source):
 def test_claude_code_has_users_and_projects():
     document = {
         "mcpServers": {"a": {"command": "x"}},
-        "projects": {"/work/p": {"mcpServers": {"b": {"command": "y"}}}, "/work/q": {}, "/odd": 3},
+        "projects": {
+            "/home/ada/shop": {"mcpServers": {"b": {"command": "y"}}},
+            "/home/ada/other": {},
+            "/odd": 3,
+        },
     }
     first, second = found_in(document, Path("/home/ada/.claude.json"))
     assert (first.name, first.folder) == ("a", "")
-    assert (second.name, second.folder, second.where) == ("b", "/work/p", "/home/ada/.claude.json (/work/p)")
+    assert (second.name, second.folder, second.where) == (
+        "b",
+        "/home/ada/shop",
+        "/home/ada/.claude.json (/home/ada/shop)",
+    )
 
 
 def test_an_editors_own_settings_hold_them_deeper():
@@ -108,14 +116,14 @@ def test_headers_too():
 def test_an_editors_inputs_become_secrets_to_set():
     item = one(
         {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}"], "env": {"K": "${input:my key}"}},
-        path="/work/p/.vscode/mcp.json",
+        path="/home/ada/shop/.vscode/mcp.json",
         key="servers",
         inputs=[{"id": "my key", "type": "promptString", "password": True}],
     )
     assert item.entry == {
         "command": "/home/ada/bin/x",
-        "args": ["/work/p"],
-        "cwd": "/work/p",
+        "args": ["/home/ada/shop"],
+        "cwd": "/home/ada/shop",
         "env": {"K": "${keyring:s.my-key}"},
     }
     assert item.needs == ("s.my-key",)

@@ -11,7 +11,9 @@ from checkrein import runtime
 from checkrein.errors import NotFoundError, StoreError
 from checkrein.runtime import (
     LONGEST_SOCKET,
+    LOOPBACK,
     door_file,
+    listen_on_loopback,
     log_file,
     private_folder,
     read_door,
@@ -141,3 +143,16 @@ def test_a_name_too_long_for_a_socket_gives_way_to_a_short_private_one(home, mon
 
 def test_the_log_and_the_spool_lie_in_the_state_directory():
     assert {log_file().parent, spool_dir().parent, door_file().parent} == {state_dir()}
+
+
+def test_a_loopback_port_that_is_taken_is_passed_over():
+    first = listen_on_loopback((0,), 1)
+    port = first.getsockname()[1]
+    second = listen_on_loopback((port, 0), 1)
+    try:
+        assert second.getsockname()[0] == LOOPBACK and second.getsockname()[1] != port
+        assert not second.get_inheritable()
+        assert listen_on_loopback((port,), 1) is None
+    finally:
+        first.close()
+        second.close()

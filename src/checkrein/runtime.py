@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,6 +21,7 @@ from checkrein.settings.sources import state_dir
 
 # A Unix socket's name may have 104 bytes on macOS, 108 on Linux, with the zero at its end.
 LONGEST_SOCKET = 100
+LOOPBACK = "127.0.0.1"
 _FIRST_LINE = "checkrein-door 1"
 # What a server that a hook starts is given of the environment; nothing of the agent's reaches it.
 _INHERITED = (
@@ -82,15 +85,31 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def listen_on_loopback(ports: Iterable[int], backlog: int) -> socket.socket | None:
+    """A listening socket on the first of these ports that is free; none where none is."""
+    for wanted in ports:
+        # Named as TCP, so that asyncio sends small answers at once instead of waiting to fill a packet.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((LOOPBACK, wanted))
+            listener.listen(backlog)
+        except OSError:
+            listener.close()
+            continue
+        return listener
+    return None
+
+
 def server_environment() -> dict[str, str]:
     """What a server is started with; whatever else is set here is none of its business."""
     return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
-def write_door(socket: Path | None = None) -> Path:
+def write_door(at: Path | None = None) -> Path:
     """Write the door file, whole or not at all."""
     environment = [f"{name}={value}" for name, value in server_environment().items()]
-    lines = [_FIRST_LINE, str(socket or socket_path()), str(spool_dir()), sys.executable, *environment]
+    lines = [_FIRST_LINE, str(at or socket_path()), str(spool_dir()), sys.executable, *environment]
     if any("\n" in line for line in lines):
         raise StoreError("A path with a line break cannot be used.", remedy="Use folders with plain names.")
     private_folder(state_dir())

@@ -1,5 +1,6 @@
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -178,4 +179,18 @@ def test_many_outcomes_at_once_hold_up_nobody_and_are_all_there_when_the_store_i
 def test_a_few_outcomes_are_there_at_once(pipeline, project, folder):
     entries = [pipeline.decide(call(project)).entry for _ in range(3)]
     pipeline.finish_soon([Outcome(entry, "success") for entry in entries]).result()
+    assert [each["id"] for each in lines(folder)] == entries
+
+
+def test_whatever_is_wrong_with_the_copy_later_lines_follow(pipeline, project, folder, monkeypatch):
+    entries = [pipeline.decide(call(project)).entry for _ in range(20)]
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline.mirror, "_copy", lambda *_: 1 / 0)
+        pipeline.finish_soon([Outcome(entry, "success") for entry in entries]).result()
+        until = time.monotonic() + 10
+        while not pipeline.mirror.trouble:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert "division" in pipeline.mirror.trouble
+    pipeline.close()
     assert [each["id"] for each in lines(folder)] == entries

@@ -15,11 +15,11 @@ from checkrein.console.app import build
 from checkrein.console.desk import Desk
 from checkrein.errors import StoreError
 from checkrein.pipeline import Pipeline
+from checkrein.runtime import LOOPBACK, listen_on_loopback
 
 if TYPE_CHECKING:
     from checkrein.authority.upstream import Gateway
 
-ADDRESS = "127.0.0.1"
 _START_SECONDS, _STOP_SECONDS = 10.0, 3.0
 _BACKLOG = 128
 
@@ -76,7 +76,7 @@ class Console:
 
     def link(self) -> str:
         """A one-time address to sign in with: good for a minute, for one browser."""
-        return f"http://{ADDRESS}:{self.desk.port}/signin/{self.desk.signin.link()}"
+        return f"http://{LOOPBACK}:{self.desk.port}/signin/{self.desk.signin.link()}"
 
     def stop(self) -> None:
         """End the open pages' lines, then listening."""
@@ -95,15 +95,7 @@ class Console:
 
 
 def _listening(port: int) -> socket.socket:
-    for wanted in (port, 0):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((ADDRESS, wanted))
-            listener.listen(_BACKLOG)
-        except OSError:
-            listener.close()
-            continue
-        listener.set_inheritable(False)
-        return listener
-    raise StoreError("No loopback port can be had for the console.", remedy="Run `checkrein doctor`.")
+    found = listen_on_loopback((port, 0), _BACKLOG)
+    if found is None:
+        raise StoreError("No loopback port can be had for the console.", remedy="Run `checkrein doctor`.")
+    return found

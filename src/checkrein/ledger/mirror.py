@@ -20,7 +20,6 @@ from pathlib import Path
 
 import msgspec
 
-from checkrein.errors import CheckreinError
 from checkrein.ledger.entries import Entry, fold
 from checkrein.store import Store, Transaction, records
 from checkrein.store.changes import change_number, set_number
@@ -118,7 +117,7 @@ class Mirror:
                 if pause and not self._closed:
                     time.sleep(pause)
             self.trouble = ""
-        except (OSError, CheckreinError) as error:
+        except Exception as error:  # noqa: BLE001 - INVARIANT: whatever is wrong with the copy, later lines follow
             self.trouble = f"the daily lines cannot be written: {error}"
         self._position = position
 

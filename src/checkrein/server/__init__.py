@@ -102,7 +102,7 @@ class Server:
                 # Not at once: a hook that started us waits for its answer.
                 check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger)
                 check.start()
-                self._open_gateway_if_awaited()
+                threading.Thread(target=self._open_gateway_if_awaited, daemon=True).start()
         reader.give_up()
         self.notifier.stop()
         if check is not None:

@@ -50,8 +50,9 @@ from checkrein.doors.gateway.messages import (
 from checkrein.doors.gateway.tokens import Holder, Tokens
 from checkrein.errors import StoreError
 from checkrein.peers import Peer
+from checkrein.runtime import LOOPBACK, listen_on_loopback
 
-ADDRESS, PATH, HEALTH = "127.0.0.1", "/mcp", "/health"
+PATH, HEALTH = "/mcp", "/health"
 CANCELLED = -32800
 # What the hub calls whoever shows a token: this and the token's id.
 _OWNER = "http:"
@@ -110,7 +111,7 @@ class HttpFront:
 
     @property
     def url(self) -> str:
-        return f"http://{ADDRESS}:{self.port}{PATH}"
+        return f"http://{LOOPBACK}:{self.port}{PATH}"
 
     @property
     def busy(self) -> int:
@@ -428,16 +429,8 @@ def _label(info: Any) -> str:
 
 
 def _listening(port: int) -> socket.socket:
-    for wanted in (*range(port, min(port + _NEXT_PORTS, 65_536)), 0):
-        # Named as TCP, so that asyncio sends small answers at once instead of waiting to fill a packet.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((ADDRESS, wanted))
-            listener.listen(_BACKLOG)
-        except OSError:
-            listener.close()
-            continue
-        listener.setblocking(False)
-        return listener
-    raise StoreError("No loopback port can be had for the gateway.", remedy="Run `checkrein doctor`.")
+    found = listen_on_loopback((*range(port, min(port + _NEXT_PORTS, 65_536)), 0), _BACKLOG)
+    if found is None:
+        raise StoreError("No loopback port can be had for the gateway.", remedy="Run `checkrein doctor`.")
+    found.setblocking(False)
+    return found

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
+from checkrein.doors.gateway.errands import UNKNOWN, Came, Errands, Servers
 from checkrein.doors.gateway.inventory import Inventory
 from checkrein.doors.gateway.mail import Mail, Told
 from checkrein.doors.gateway.messages import (
@@ -27,35 +28,21 @@ from checkrein.doors.gateway.messages import (
     STATELESS,
     Message,
     RpcError,
-    encode,
 )
 from checkrein.doors.gateway.outcomes import Outcomes
-from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, Relay, onward, wants_input
+from checkrein.doors.gateway.relay import Errand, Relay, onward
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.taint import why_held
 from checkrein.doors.gateway.upstream import Upstream
-from checkrein.errors import CheckreinError
 from checkrein.finishing import About
 from checkrein.judged import Considered, Decided, Judged
 from checkrein.ledger.entries import fold
 from checkrein.pipeline import Pipeline
-from checkrein.settings.servers import ServerSpec
 from checkrein.store.records import of_entries
 
 T = TypeVar("T")
 
-# How much of a result the ledger looks at; it keeps less, after masking.
-_EXCERPT = 65_536
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-
-
-class Servers(Protocol):
-    """Where calls go: the servers behind the gateway."""
-
-    def spec(self, server: str) -> ServerSpec: ...
-
-    async def reach(self, server: str, client: Client) -> Upstream: ...
 
 
 class Call(msgspec.Struct):
@@ -90,9 +77,10 @@ class Calls:
         say: Callable[[str], None],
     ) -> None:
         self._pipeline, self._catalogue, self._servers = pipeline, catalogue, servers
-        self._inventory, self._relay, self._seal, self._user = inventory, relay, seal, user
+        self._relay, self._seal, self._user = relay, seal, user
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
+        self.errands = Errands(servers, inventory, self.outcomes)
         self._mail = Mail()
         self._limit = (0.0, 0.0)
 
@@ -334,25 +322,15 @@ class Calls:
     # -- carrying out -----------------------------------------------------------------------------------
 
     async def _run(self, made: Call, entry: str, arguments: Message, more: Message | None = None) -> Any:
-        server = made.offered.server
-        try:
-            upstream = await self._servers.reach(server, made.client)
-            differs = await self._inventory.differs(upstream, made.offered.tool, made.offered.hash)
-        except CheckreinError as error:
-            self._finish(entry, "cancelled", evidence="unreachable", output=str(error))
-            return _error(f"The server `{server}` cannot be reached, so nothing ran. {error}")
-        except asyncio.CancelledError:
-            self._finish(entry, "cancelled", evidence="client")
-            raise
-        if differs:
-            self._finish(entry, "cancelled", evidence="definition", output=differs)
-            return _error(f"`{made.offered.name}` was not called, so nothing ran. {differs}")
+        upstream = await self.errands.reach(made.offered, made.client, entry)
+        if isinstance(upstream, Came):
+            return _error(upstream.text)
         errand = self._errand(made, upstream, entry, arguments)
         if more is not None:
             errand.params = {**errand.params, **more}
 
         async def recorded(work: Awaitable[Any]) -> Any:
-            return await self._watched(made, errand, work)
+            return self._told(made, await self.errands.watch(made.offered, errand, work))
 
         return await self._relay.carry(errand, recorded)
 
@@ -368,48 +346,20 @@ class Calls:
         bound = made.digest if made.client.era == STATELESS else ""
         return Errand(made.client, made.flight, upstream, "tools/call", params, seconds, bound, entry, edited)
 
-    async def _watched(self, made: Call, errand: Errand, work: Awaitable[Any]) -> Any:
-        """The result, with what became of the call on the record."""
-        entry, server = errand.entry, made.offered.server
-        unknown = "Whether the call took effect is unknown; look before trying it again."
-        try:
-            result = await work
-        except RpcError as error:
-            self._finish(entry, "failure", output=error.body, evidence="tool error")
+    def _told(self, made: Call, came: Came) -> Any:
+        """What came of the call, as its client hears it."""
+        if came.kind == "input":
+            return came.result
+        if came.error is not None:
             self._taint(made)
-            raise
-        except TimeoutError:
-            self._finish(entry, "timeout", evidence="no answer")
-            return _error(f"`{server}` did not answer within {errand.seconds:g} seconds. {unknown}")
-        except Gone as gone:
-            # INVARIANT: a call whose fate is unknown is recorded as unknown, and never sent again by us.
-            self._finish(entry, "unknown", output=str(gone), evidence="connection lost")
-            return _error(f"The connection to `{server}` was lost while it worked ({gone}). {unknown}")
-        except CheckreinError as error:
-            self._finish(entry, "cancelled", output=str(error), evidence="not sent")
-            return _error(f"`{made.offered.name}` was not called, so nothing ran. {error}")
-        except asyncio.CancelledError:
-            self._finish(entry, "cancelled", evidence="client")
-            raise
-        except Exception as error:
-            self._finish(entry, "unknown", output=repr(error), evidence="our error")
-            raise
-        return result if wants_input(errand.upstream, result) else self._delivered(made, entry, result)
-
-    def _delivered(self, made: Call, entry: str, result: Any) -> Any:
-        failed = not isinstance(result, dict) or result.get("isError") is True
-        try:
-            excerpt = encode(result)[:_EXCERPT].decode("utf-8", "replace")
-        except (RecursionError, ValueError) as error:
-            excerpt = f"It cannot be written down: {error}"
-        self._finish(
-            entry, "failure" if failed else "success", output=excerpt, evidence="tool error" if failed else ""
-        )
-        if not self._taint(made) or not isinstance(result, dict):
-            return result
-        meta = result.get("_meta")
+            raise came.error
+        if came.kind != "result":
+            return _error(f"{came.text} {UNKNOWN}" if came.kind == "lost" else came.text)
+        if not self._taint(made) or not isinstance(came.result, dict):
+            return came.result
+        meta = came.result.get("_meta")
         mark = {"checkrein/untrusted": made.offered.server}
-        return {**result, "_meta": {**meta, **mark} if isinstance(meta, dict) else mark}
+        return {**came.result, "_meta": {**meta, **mark} if isinstance(meta, dict) else mark}
 
     def _taint(self, made: Call) -> bool:
         """Whether what the server said is not to be trusted; the session remembers that it read it."""

@@ -13,8 +13,9 @@ import msgspec
 from checkrein.asking import OVERRULED
 from checkrein.call import ToolCall
 from checkrein.doors.gateway.catalogue import Offered
+from checkrein.doors.gateway.errands import UNKNOWN
 from checkrein.doors.gateway.scripts.asking import Asking
-from checkrein.doors.gateway.scripts.carrying import UNKNOWN, Carrier, LostError
+from checkrein.doors.gateway.scripts.carrying import Carrier, LostError
 from checkrein.doors.gateway.scripts.journal import Journal
 from checkrein.doors.gateway.scripts.judging import Judge, edited
 from checkrein.doors.gateway.scripts.run import Answered, Question, Run

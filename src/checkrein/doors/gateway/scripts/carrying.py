@@ -6,24 +6,21 @@ nothing: the accepted definition says that the tool only reads, or that twice is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from checkrein.call import ToolCall, digest
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.clients import Client, Flight, Visit
-from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError, encode
-from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, wants_input
+from checkrein.doors.gateway.errands import Came
+from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError
+from checkrein.doors.gateway.relay import Errand
 from checkrein.doors.gateway.scripts.run import Answered, Run
-from checkrein.errors import CheckreinError
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
 
-_EXCERPT, _LONGEST_ERROR = 65_536, 8_192
-UNKNOWN = "Whether the call took effect is unknown; look before trying it again."
+_LONGEST_ERROR = 8_192
 
 
 class LostError(Exception):
@@ -41,9 +38,6 @@ class Carrier:
         client, flight, leave = self._caller(run, call)
         try:
             return await self._sent(run, client, flight, offered, call, entry)
-        except asyncio.CancelledError:
-            self._finish(entry, "cancelled", evidence="client")
-            raise
         finally:
             leave()
 
@@ -82,16 +76,10 @@ class Carrier:
         self, run: Run, client: Client, flight: Flight, offered: Offered, call: ToolCall, entry: str
     ) -> Answered:
         hub, server = self._hub, offered.server
-        try:
-            spec = hub.fleet.spec(server)
-            upstream = await hub.fleet.reach(server, client)
-            differs = await hub.inventory.differs(upstream, offered.tool, offered.hash)
-        except CheckreinError as error:
-            self._finish(entry, "cancelled", evidence="unreachable", output=str(error))
-            return Answered(error=f"The server `{server}` cannot be reached, so nothing ran. {error}")
-        if differs:
-            self._finish(entry, "cancelled", evidence="definition", output=differs)
-            return Answered(error=f"`{offered.name}` was not called, so nothing ran. {differs}")
+        upstream = await hub.calls.errands.reach(offered, client, entry)
+        if isinstance(upstream, Came):
+            return Answered(error=upstream.text)
+        spec = hub.fleet.spec(server)
         limits = hub.pipeline.policies.of("", "gateway").settings.gateway
         seconds = spec.timeout or limits.call_seconds
         # INVARIANT: what is executed is what was judged.
@@ -99,57 +87,36 @@ class Carrier:
         bound = digest(["tools/call", offered.name, offered.hash, call.arguments])
         errand = Errand(client, flight, upstream, "tools/call", params, seconds, bound, entry)
 
-        async def watched(work: Awaitable[Any]) -> Answered:
-            return await self._watched(run, errand, offered, spec.trusted, work)
+        async def told(work: Awaitable[Any]) -> Answered:
+            came = await hub.calls.errands.watch(offered, errand, work)
+            return self._told(run, entry, offered, "" if spec.trusted else server, came)
 
-        found: Answered = await hub.relay.carry(errand, watched)
+        found: Answered = await hub.relay.carry(errand, told)
         return found
 
-    async def _watched(
-        self, run: Run, errand: Errand, offered: Offered, trusted: bool, work: Awaitable[Any]
-    ) -> Answered:
-        entry, name = errand.entry, offered.name
-        tainted = "" if trusted else offered.server
-        try:
-            result = await work
-        except RpcError as error:
-            self._finish(entry, "failure", output=error.body, evidence="tool error")
-            self._taint(run, tainted)
-            return Answered(error=_said(error), tainted_by=tainted)
-        except TimeoutError:
-            self._finish(entry, "timeout", evidence="no answer")
-            return Answered(error=f"`{name}` did not answer within {errand.seconds:g} seconds. {UNKNOWN}")
-        except Gone as gone:
-            # INVARIANT: a call whose fate is unknown is recorded as unknown.
-            self._finish(entry, "unknown", output=str(gone), evidence="connection lost")
-            raise LostError(
-                f"The connection to `{offered.server}` was lost while it worked ({gone})."
-            ) from None
-        except CheckreinError as error:
-            self._finish(entry, "cancelled", output=str(error), evidence="not sent")
-            return Answered(error=f"`{name}` was not called, so nothing ran. {error}")
-        if wants_input(errand.upstream, result):
-            self._finish(entry, "failure", evidence="tool error")
-            return Answered(error=f"`{name}` wants to ask something, and nobody can be asked in a script.")
-        return self._delivered(run, entry, offered, tainted, result)
-
-    def _delivered(self, run: Run, entry: str, offered: Offered, tainted: str, result: Any) -> Answered:
-        failed = not isinstance(result, dict) or result.get("isError") is True
-        try:
-            excerpt = encode(result)[:_EXCERPT].decode("utf-8", "replace")
-        except (RecursionError, ValueError) as error:
-            self._finish(entry, "failure", output=str(error), evidence="tool error")
-            return Answered(error="The tool's result cannot be read.")
-        word, why = ("failure", "tool error") if failed else ("success", "")
-        self._finish(entry, word, output=excerpt, evidence=why)
+    def _told(self, run: Run, entry: str, offered: Offered, tainted: str, came: Came) -> Answered:
+        """What came of the call, as its script gets it."""
+        if came.kind == "lost":
+            raise LostError(came.text)
+        if came.kind == "input":
+            self._hub.calls.outcomes.add(entry, "failure", evidence="tool error")
+            text = f"`{offered.name}` wants to ask something, and nobody can be asked in a script."
+            return Answered(error=text)
+        if came.kind in ("unsent", "silent"):
+            return Answered(error=came.text)
         self._taint(run, tainted)
-        if failed:
-            return Answered(value=result, error=_text(result) or "The tool failed.", tainted_by=tainted)
+        if came.error is not None:
+            return Answered(error=_said(came.error), tainted_by=tainted)
+        if not came.readable:
+            return Answered(error="The tool's result cannot be read.", tainted_by=tainted)
+        if came.failed:
+            text = _text(came.result) or "The tool failed."
+            return Answered(value=came.result, error=text, tainted_by=tainted)
         # A tool that says what it returns returns that; the others' results are whole, as they came.
-        structured = result.get("structuredContent")
+        structured = came.result.get("structuredContent")
         if isinstance(offered.definition.get("outputSchema"), dict) and isinstance(structured, dict):
             return Answered(value=structured, tainted_by=tainted)
-        return Answered(value=result, tainted_by=tainted)
+        return Answered(value=came.result, tainted_by=tainted)
 
     def _taint(self, run: Run, server: str) -> None:
         if not server:
@@ -159,9 +126,6 @@ class Carrier:
         run.set(tainted_by=server)
         if run.client is not None:
             run.client.visit.tainted_by = server
-
-    def _finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
-        self._hub.calls.outcomes.add(entry, outcome, output=output, evidence=evidence)
 
 
 class _Quiet:

@@ -32,13 +32,13 @@ from checkrein.doors.gateway.messages import (
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.relay import Errand, Relay, onward
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
-from checkrein.doors.gateway.taint import why_held
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.finishing import About
 from checkrein.judged import Considered, Decided, Judged
 from checkrein.ledger.entries import fold
 from checkrein.pipeline import Pipeline
 from checkrein.store.records import of_entries
+from checkrein.taint import why_held
 
 T = TypeVar("T")
 

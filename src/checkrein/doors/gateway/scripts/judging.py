@@ -15,12 +15,12 @@ from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.mail import Mail, Told
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.scripts.run import DOOR, Run
-from checkrein.doors.gateway.taint import why_held
 from checkrein.execute.sandbox import Wanted
 from checkrein.finishing import About
 from checkrein.judged import Considered, Decided, Judged
 from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce
+from checkrein.taint import why_held
 
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 # Why a question is not put: somebody said no a moment ago, or too many wait already.

@@ -4,9 +4,9 @@ import pytest
 
 from checkrein.asking import Consent
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict
-from checkrein.doors.gateway.taint import why_held
 from checkrein.judged import Judged
 from checkrein.store.rules import add_rule
+from checkrein.taint import why_held
 
 
 def judged(pipeline, *, category=Category.low, kinds=(), rule=None, consent=None):

@@ -112,3 +112,11 @@ def test_a_masking_pattern_that_cannot_be_used_is_a_fault(store, user_settings):
 
 def test_a_project_no_file_system_can_hold_is_a_fault(store):
     assert Policies(store).of("/p\0q").policy.fault
+
+
+def test_a_conversation_waits_as_long_as_its_setting_says(store, user_settings):
+    policies = Policies(store)
+    assert policies.of("", "chat").patience("chat").timeout_seconds == 86_400
+    assert policies.of("", "gateway").patience("gateway").timeout_seconds == 300
+    user_settings("[chat]\nanswer_hours = 0.01")
+    assert policies.of("", "chat").patience("chat").timeout_seconds == 300

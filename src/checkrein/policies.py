@@ -45,11 +45,15 @@ class InForce(msgspec.Struct, frozen=True):
         return self.policy.settings
 
     def patience(self, door: str) -> Approval:
-        """How questions of a door wait: a script that is put away can wait for days."""
+        """How questions of a door wait: a script or a conversation that is put away can wait for days."""
         limits = self.settings.approval
-        if door != "eval":
+        kept = {
+            "eval": self.settings.evaluation.keep_days * 86_400,
+            "chat": self.settings.chat.answer_hours * 3600,
+        }
+        if door not in kept:
             return limits
-        seconds = int(self.settings.evaluation.keep_days * 86_400)
+        seconds = int(kept[door])
         return msgspec.structs.replace(limits, timeout_seconds=max(limits.timeout_seconds, seconds))
 
     def own_folders(self, project: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 import pytest
 
-from checkrein.settings import Notify, Settings
+from checkrein.settings import Connections, Notify, Settings
 from checkrein.settings.addresses import fault_in_service, fault_in_webhook, masked, shown
 
 TOKEN = "T0KEN-0f-mine"
@@ -64,3 +64,9 @@ def test_settings_are_shown_without_secrets_and_otherwise_whole():
     assert seen.notify.urls == ("slack://[masked]",)
     assert TOKEN not in repr(seen)
     assert seen.trust == settings.trust
+
+
+def test_a_single_secret_is_shown_masked_too():
+    seen = shown(Settings(connections=Connections(proxy_url=f"http://me:{TOKEN}@proxy:3128")))
+    assert seen.connections.proxy_url == "http://[masked]"
+    assert shown(Settings()).connections.proxy_url == ""

@@ -198,6 +198,8 @@ SECRET = "xoxb-very-secret"
         {"notify": {"urls": [SECRET]}},
         {"notify": {"url": [f"slack://{SECRET}"]}},
         {"notify": f"slack://{SECRET}"},
+        {"connections": {"proxy_url": [SECRET]}},
+        {"connections": {"proxyurl": SECRET}},
         {"notfy": {"urls": [f"slack://{SECRET}"]}},
         {"notify": {"webhook_urls": [f"http://example.com/{SECRET}"]}},
         {"notify": {"webhook_urls": [f"https://a:{SECRET}@example.com"]}},

@@ -220,6 +220,65 @@ class Evaluation(msgspec.Struct, frozen=True):
     ] = "off"
 
 
+class Chat(msgspec.Struct, frozen=True):
+    model: Annotated[
+        str, Key("The model a new conversation begins with: PROVIDER/MODEL; empty: as chosen.")
+    ] = ""
+    system: Annotated[str, Key("What every model is told first; a conversation may say otherwise.")] = ""
+    answer_hours: Annotated[
+        float, Key("Hours a question of a conversation waits for you.", at_least=0.01, at_most=8760)
+    ] = 24.0
+    most_rounds: Annotated[
+        int, Key("Times a model may go on after its tools answered, for one message.", at_least=1)
+    ] = 40
+    threshold: Annotated[
+        float,
+        Key("Share of a model's input from which a conversation is compressed.", at_least=0.7, at_most=1),
+    ] = 0.95
+    retention_tokens: Annotated[
+        int,
+        Key(
+            "Tokens kept as they were said; -1: an eighth of the model's input, at most 8000.",
+            at_least=-1,
+        ),
+    ] = -1
+    auto_compress: Annotated[bool, Key("Compress by itself at the threshold; off: only by hand.")] = True
+    template: Annotated[str, Key("How summaries are asked for; empty: our own words.")] = ""
+    routing: Annotated[
+        Literal["off", "on"], Key("Choose the model for each message by what it asks for.")
+    ] = "off"
+    architect: Annotated[str, Key("With routing: the model that designs; empty: the usual one.")] = ""
+    analyst: Annotated[str, Key("With routing: the model that finds out; empty: the usual one.")] = ""
+    worker: Annotated[str, Key("With routing: the model that carries out; empty: the usual one.")] = ""
+    reporter: Annotated[str, Key("With routing: the model that tells; empty: the usual one.")] = ""
+
+
+class Connections(msgspec.Struct, frozen=True):
+    proxy: Annotated[
+        Literal["environment", "custom", "none"],
+        Key("Proxy to reach models through: as HTTPS_PROXY and the like say, `proxy_url`, or none."),
+    ] = "environment"
+    proxy_url: Annotated[
+        str,
+        Key("The custom proxy, http://[USER:PASSWORD@]HOST:PORT; may hold ${keyring:NAME}.", secret=True),
+    ] = ""
+    no_proxy: Annotated[
+        tuple[str, ...],
+        Key("Hosts reached without a proxy: names with their subdomains, addresses, networks, or *."),
+    ] = ()
+    certificates: Annotated[
+        Literal["system", "files"],
+        Key("Who is believed: this machine's certificates and `ca_files`, or only those files."),
+    ] = "system"
+    ca_files: Annotated[tuple[str, ...], Key("Files (PEM) with further certificate authorities.")] = ()
+    connect_seconds: Annotated[
+        float, Key("How long a connection to a model may take.", at_least=0.1, at_most=600)
+    ] = 10.0
+    timeout_seconds: Annotated[
+        float, Key("How long a model may be silent before it counts as gone.", at_least=0.1, at_most=3600)
+    ] = 60.0
+
+
 class Notify(msgspec.Struct, frozen=True):
     urls: Annotated[
         tuple[str, ...],
@@ -334,6 +393,8 @@ class Settings(msgspec.Struct, frozen=True):
     console: Console = Console()
     gateway: Gateway = Gateway()
     evaluation: Evaluation = Evaluation()
+    chat: Chat = Chat()
+    connections: Connections = Connections()
     notify: Notify = Notify()
     phases: dict[str, Phase] = msgspec.field(default_factory=lambda: dict(PHASES))
     doors: dict[str, Door] = msgspec.field(default_factory=lambda: dict(DOORS))
@@ -356,11 +417,13 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "console": Console,
     "gateway": Gateway,
     "evaluation": Evaluation,
+    "chat": Chat,
+    "connections": Connections,
     "notify": Notify,
 }
-# No project has a say in these, accepted or not: they say where a person is, how to get there, and whether
-# there are scripts at all.
-USER_ONLY = ("notify", "gateway", "evaluation")
+# No project has a say in these, accepted or not: they say where a person is, how to get there, whether there
+# are scripts at all, which models are asked and over which wires.
+USER_ONLY = ("notify", "gateway", "evaluation", "chat", "connections")
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 
 

@@ -72,6 +72,12 @@ def shown(settings: Settings) -> Settings:
         own = getattr(settings, section)
         secret = [name for name, (_, key) in keys_of(struct).items() if key.secret]
         if secret:
-            hidden = {name: tuple(map(masked, getattr(own, name))) for name in secret}
+            hidden = {name: _masked(getattr(own, name)) for name in secret}
             changes[section] = msgspec.structs.replace(own, **hidden)
     return msgspec.structs.replace(settings, **changes)
+
+
+def _masked(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        return masked(value) if value else ""
+    return tuple(map(masked, value))

@@ -92,6 +92,7 @@ def _struct(base: msgspec.Struct, path: str, value: Any) -> Any:
 
 
 def _leaf(path: str, value: Any, kind: Any, key: Key) -> Any:
+    shown = None if key.secret else value
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise ConfigError(path, value, "is not one of the choices.", f"Use {_either(get_args(kind))}.")
@@ -107,7 +108,7 @@ def _leaf(path: str, value: Any, kind: Any, key: Key) -> Any:
     if kind not in (bool, int, float, str):
         return _texts(path, value, key)
     wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]
-    raise ConfigError(path, value, f"must be {wanted}.", "Correct the value, without quotes for a number.")
+    raise ConfigError(path, shown, f"must be {wanted}.", "Correct the value, without quotes for a number.")
 
 
 def _bounded(path: str, value: float, key: Key) -> float:

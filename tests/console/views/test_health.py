@@ -20,6 +20,9 @@ def test_addresses_with_secrets_are_not_shown():
         return
     settings = replace(settings, notify=replace(settings.notify, urls=("tgram://secret/chat",)))
     assert "secret/chat" not in str(in_force(settings))
+    settings = replace(settings, connections=replace(settings.connections, proxy_url="http://a:secret@b"))
+    assert "secret@b" not in str(in_force(settings))
+    assert "1 set, not shown here" in str(in_force(settings))
 
 
 def test_the_whole_record_is_verified_on_request(visitor, work):

@@ -63,7 +63,7 @@ def in_force(settings: Settings) -> list[dict[str, Any]]:
             default = getattr(getattr(_DEFAULTS, section), name)
             written = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             if value and getattr(key, "secret", False):
-                written = f"{len(value)} set, not shown here"
+                written = f"{1 if isinstance(value, str) else len(value)} set, not shown here"
             found.append(
                 {"key": f"{section}.{name}", "value": written, "doc": key.doc, "changed": value != default}
             )

@@ -6,25 +6,22 @@ Whoever answers first, in the client, the console or a terminal, is heard; the r
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from checkrein.awaiting import answer_to, settle
 from checkrein.call import canonical
 from checkrein.doors.gateway.asking import CHANNEL
 from checkrein.doors.gateway.clients import Client, Flight
 from checkrein.doors.gateway.messages import HANDSHAKE, RpcError
 from checkrein.doors.gateway.scripts import wording
 from checkrein.doors.gateway.scripts.run import Question, Run
-from checkrein.errors import InputError, NotFoundError
 from checkrein.store import questions as stored
-from checkrein.store.questions import ASKED, get_question
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
 
-_LOOK_SECONDS = 30.0
 _SUMMARY_SECONDS, _SUMMARY_TOKENS = 20.0, 200
 _MINUTE = 60.0
 _MOST_OWNERS = 1_024
@@ -70,28 +67,7 @@ class Asking:
 
     async def answer(self, question: Question) -> stored.Question:
         """The question once it is settled; nobody in time is a no."""
-        loop, entry = asyncio.get_running_loop(), question.entry
-        told = asyncio.Event()
-
-        def tell() -> None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(told.set)
-
-        with self._pipeline.broker.telling(entry, question.call, tell):
-            while True:
-                found = get_question(self._pipeline.store, entry)
-                if found is None:
-                    raise NotFoundError(f"The question {entry} is gone.")
-                if found.state != ASKED:
-                    return found
-                if found.expires_at <= self._pipeline.clock():
-                    # INVARIANT: a question nobody answered in time is a no.
-                    await self.record(entry, "expired", channel="timeout")
-                    continue
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_SECONDS):
-                        await told.wait()
-                told.clear()
+        return await answer_to(self._pipeline, question.entry, question.call)
 
     def edited(self, entry: str) -> dict[str, Any] | None:
         return self._pipeline.broker.edited(entry)
@@ -99,12 +75,7 @@ class Asking:
     async def record(self, entry: str, word: str, *, message: str = "", channel: str = CHANNEL) -> None:
         """Hand an answer to the pipeline; somebody may have been quicker."""
         actor = self._hub.user if channel == CHANNEL else ""
-
-        def say() -> None:
-            with contextlib.suppress(InputError, NotFoundError):
-                self._pipeline.answer(entry, word, actor=actor, channel=channel, message=message)
-
-        await asyncio.to_thread(say)
+        await settle(self._pipeline, entry, word, actor=actor, channel=channel, message=message)
 
     async def withdraw(self, run: Run, why: str) -> None:
         """Nobody needs these answers any more."""

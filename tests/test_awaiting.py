@@ -1,0 +1,57 @@
+import asyncio
+import threading
+
+import pytest
+
+from checkrein.awaiting import answer_to, settle
+from checkrein.call import ToolCall
+from checkrein.errors import NotFoundError
+from checkrein.store.questions import get_question
+
+
+@pytest.fixture
+def asked(pipeline):
+    call = ToolCall(tool="lookup", server="notes", arguments={"name": "x"}, door="chat", session="s")
+    decided = pipeline.decide(call, asking=True)
+    assert decided.asked
+    return decided.entry, call
+
+
+def test_whoever_waits_hears_the_answer_from_another_thread(pipeline, asked):
+    entry, call = asked
+
+    async def wait():
+        said = threading.Timer(
+            0.05, lambda: pipeline.answer(entry, "approved", actor="me", channel="console")
+        )
+        said.start()
+        return await asyncio.wait_for(answer_to(pipeline, entry, call), 5)
+
+    assert asyncio.run(wait()).state == "approved"
+    assert not pipeline.broker.is_awaited(entry)
+
+
+def test_an_answer_that_was_there_before_is_heard_at_once(pipeline, asked):
+    entry, call = asked
+    pipeline.answer(entry, "denied", actor="me", channel="console", message="not today")
+    found = asyncio.run(asyncio.wait_for(answer_to(pipeline, entry, call), 5))
+    assert (found.state, found.message) == ("denied", "not today")
+
+
+def test_nobody_in_time_is_a_no(pipeline, asked):
+    entry, call = asked
+    question = get_question(pipeline.store, entry)
+    pipeline.clock = lambda: question.expires_at + 1
+    assert asyncio.run(asyncio.wait_for(answer_to(pipeline, entry, call), 5)).state == "expired"
+
+
+def test_a_question_that_is_gone_is_said_to_be(pipeline, asked):
+    with pytest.raises(NotFoundError):
+        asyncio.run(answer_to(pipeline, "nothing", asked[1]))
+
+
+def test_a_second_answer_changes_nothing(pipeline, asked):
+    entry, _ = asked
+    asyncio.run(settle(pipeline, entry, "denied", actor="me", channel="console", message="first"))
+    asyncio.run(settle(pipeline, entry, "approved", actor="you", channel="console"))
+    assert get_question(pipeline.store, entry).state == "denied"

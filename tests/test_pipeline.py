@@ -6,9 +6,9 @@ import pytest
 from checkrein import memory
 from checkrein import pipeline as pipeline_module
 from checkrein.asking import Answerer, Remember
-from checkrein.call import canonical, tool_call
+from checkrein.call import ToolCall, canonical, tool_call
 from checkrein.errors import InputError, NotFoundError
-from checkrein.ledger.entries import body_of_row
+from checkrein.ledger.entries import body_of_row, fold
 from checkrein.ledger.query import Filter, entries
 from checkrein.pipeline import Pipeline
 from checkrein.policies import Policies
@@ -732,3 +732,14 @@ def test_outcomes_are_recorded_together_and_one_unknown_call_keeps_no_other_off_
     assert kinds(pipeline).count("finished") == 2
     with pytest.raises(InputError):
         pipeline.finish_soon([pipeline_module.Outcome(one, "splendid")])
+
+
+def test_the_record_says_what_was_approved_instead(pipeline):
+    call = ToolCall(tool="lookup", server="notes", arguments={"name": "x"}, door="chat", session="s")
+    entry = pipeline.decide(call, asking=True).entry
+    with pipeline.broker.awaiting(entry, call):
+        pipeline.answer(entry, "approved", actor="me", channel="console", edited={"name": "y"})
+    (found,) = fold(records.of_entries(pipeline.store, [entry]))
+    other = msgspec.structs.replace(call, arguments={"name": "y"})
+    assert (found.edited, found.edited_hash) == ({"name": "y"}, other.argument_hash)
+    assert found.argument_hash == call.argument_hash

@@ -248,10 +248,10 @@ class Pipeline:
         redactor = self.policies.of(self._project_of(entry, call)).redactor
         # INVARIANT: what people say is masked before it is kept, as what agents say is.
         data = {"answer": answer, "actor": actor, "channel": channel, "message": redactor.text(message)}
-        if answer == "approved" and edited is not None:
-            data["edited"] = redactor.value(edited)
         # INVARIANT: what is remembered is what was approved, not what was asked for.
         approved = self.broker.edit(entry, edited) if edited is not None else call
+        if answer == "approved" and edited is not None and approved is not None:
+            data["edited"], data["edited_hash"] = redactor.value(edited), approved.argument_hash
         risk = self.judge(approved).verdict.risk if remember and approved else None
         if remember and risk is None:
             raise InputError("Nobody waits for this call any more, so it cannot be remembered.")

@@ -50,6 +50,9 @@ class Entry(msgspec.Struct, kw_only=True):
     actor: str | None = None
     channel: str | None = None
     message: str | None = None
+    # What a person had run instead: masked, and the hash of it as it was.
+    edited: Any = None
+    edited_hash: str | None = None
     evidence: str | None = None
     output: Any = None
     started_at: str | None = None
@@ -136,6 +139,7 @@ def _decided(entry: str, data: dict[str, Any], at: float, seq: int) -> Entry:
 def _answered(entry: Entry, data: dict[str, Any], _at: float, seq: int) -> None:
     entry.answer = data["answer"]
     entry.actor, entry.channel, entry.message = data["actor"], data["channel"], data["message"]
+    entry.edited, entry.edited_hash = data.get("edited"), data.get("edited_hash")
     if entry.answer in _NEGATIVE_ANSWERS:
         entry.status, entry.outcome = "denied", "failure"
         entry.result = (

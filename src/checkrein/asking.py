@@ -21,7 +21,7 @@ from checkrein.store import Store, Transaction, questions
 from checkrein.store.grants import Grant, add_grant, live_grants, use_grant
 from checkrein.store.releases import released, use_release
 
-PEOPLE = ("terminal", "console", "notification", "elicitation", "host", "agent")
+PEOPLE = ("terminal", "console", "api", "notification", "elicitation", "host", "agent")
 # The channel of an answer given in the agent's own dialog: we hear of it once the call has run.
 IN_THE_AGENT = "agent"
 SPOKEN = ("approved", "denied", "answered")

@@ -52,8 +52,12 @@ PERSON_ONLY = {
     "upstream.start": {"name": "x"},
     "upstream.stop": {"name": "x"},
     "upstream.test": {"name": "x"},
+    "token.add": {"name": "x"},
+    "token.revoke": {"name": "x"},
+    **{f"chat.{name}": {} for name, each in REQUESTS.items() if each.person},
 }
 OPEN = (
+    "chat.status",
     "client.list",
     "grant.list",
     "installation.list",
@@ -64,6 +68,7 @@ OPEN = (
     "run.list",
     "server.about",
     "shadow.try",
+    "token.list",
     "upstream.browse",
     "upstream.list",
     "upstream.review",

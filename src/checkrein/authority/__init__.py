@@ -20,13 +20,14 @@ from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from checkrein.authority.chat import Chat
     from checkrein.authority.upstream import Gateway
 
 Params = dict[str, Any]
 _NOUNS = tuple(
     (
-        "client console grant installation ledger library notify passphrase phase policy question release"
-        " rule run server shadow trust upstream"
+        "chat client console grant installation ledger library notify passphrase phase policy question"
+        " release rule run server shadow token trust upstream"
     ).split()
 )
 
@@ -43,11 +44,22 @@ class Asked(msgspec.Struct, frozen=True):
     signed_in: bool = False
     # The gateway of the server, made when it is first asked for.
     gateway: Callable[[], Gateway] | None = None
+    # The chat of the server, made when it is first asked for.
+    chat: Callable[[], Chat] | None = None
+    # Where the console and the HTTP API are; they open when it is asked for.
+    address: Callable[[], str] | None = None
+    # The name of the token a program showed that asks over HTTP.
+    token: str = ""
 
     @property
     def actor(self) -> str:
-        """The user the kernel says is asking."""
-        return user_name(self.peer.uid)
+        """The user the kernel says is asking, and through which program's token."""
+        return user_name(self.peer.uid) + (f" (token {self.token})" if self.token else "")
+
+    @property
+    def channel(self) -> str:
+        """Where an answer comes from, as the record has it."""
+        return "console" if self.signed_in else "api" if self.token else "terminal"
 
 
 class Verb(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ import pytest
 
 from checkrein import authority, peers
 from checkrein.agents import user_name
+from checkrein.authority.chat_requests import REQUESTS
 from checkrein.errors import InputError, NotFoundError, PersonOnlyError
 from checkrein.store.agents import Session, put_session
 

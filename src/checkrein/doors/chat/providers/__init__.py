@@ -1,0 +1,253 @@
+"""Whose models a conversation may ask: which there are, which one is meant, and the model itself.
+
+The agent asks for a model here before every request. Nothing here ever puts another model in the place of
+the one that was picked. What is heavy is loaded when the first model is asked for, in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from checkrein.doors.chat.providers.troubles import Trouble, explain
+from checkrein.errors import ConfigError, InputError, NotFoundError
+from checkrein.settings import Settings
+from checkrein.settings.providers import (
+    BUILT_IN,
+    DEMO,
+    ProvidersFile,
+    ProviderSpec,
+    is_literal,
+    key_of,
+    provider_spec,
+    providers_file,
+    read_providers,
+    remove_provider,
+    save_default,
+    save_provider,
+    stamp,
+)
+from checkrein.settings.sources import load, user_file
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from checkrein.doors.chat.providers.clients import Clients
+
+__all__ = ["Picked", "ProviderSpec", "Providers", "Trouble"]
+_SEEN = "See `chat.models` for what there is."
+
+
+class Picked(msgspec.Struct, frozen=True):
+    """The model that will answer."""
+
+    provider: str
+    model: str
+
+    @property
+    def ref(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+class Providers:
+    """The providers of the file, as it is now, and the built-in one. One event loop asks for models."""
+
+    def __init__(self, settings: Callable[[], Settings] | None = None) -> None:
+        self._settings = settings or (lambda: load().settings)
+        self._clients: Clients | None = None
+        self._read: tuple[tuple[int, ...], ProvidersFile] | None = None
+
+    def configs(self) -> list[ProviderSpec]:
+        """Every provider; the built-in one is always there, last."""
+        return [*self._file().providers.values(), BUILT_IN]
+
+    def config(self, name: str) -> ProviderSpec:
+        for spec in self.configs():
+            if spec.name == name:
+                return spec
+        raise NotFoundError(f"There is no provider {name!r}.", remedy=self._fault() or _SEEN)
+
+    def pick(self, ref: str = "") -> Picked:
+        """The model a reference means: `PROVIDER/MODEL`, a model's name, or nothing for the usual one."""
+        if ref := ref.strip():
+            return self._named(ref)
+        if usual := self._settings().chat.model or self._file().default:
+            return self._named(usual)
+        for spec in self.configs():
+            if spec.enabled and spec.offered:
+                return Picked(spec.name, spec.offered[0])
+        return Picked(DEMO, DEMO)
+
+    def models(self) -> list[dict[str, Any]]:
+        """Every model that can be picked."""
+        try:
+            default = self.pick().ref
+        except (InputError, NotFoundError):
+            default = ""
+        return [
+            {
+                "ref": (ref := f"{spec.name}/{model}"),
+                "provider": spec.name,
+                "model": model,
+                "kind": spec.kind,
+                "default": ref == default,
+            }
+            for spec in self.configs()
+            if spec.enabled
+            for model in spec.offered
+        ]
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every provider as it may be shown; a key is only ever said to be there."""
+        return [self._shown(spec) for spec in self.configs()]
+
+    @property
+    def fault(self) -> str:
+        """Why the file cannot be used, if it cannot."""
+        return self._fault()
+
+    async def model(self, picked: Picked) -> Model:
+        """The model itself, ready to be asked."""
+        spec = self.config(picked.provider)
+        if not spec.enabled:
+            raise _off(spec.name)
+        clients = await self._ready()
+        return await clients.model(spec, picked.model, self._settings().connections)
+
+    async def test(self, name: str) -> dict[str, Any]:
+        """Ask a provider for its models and say how that went; never raises for what the provider does."""
+        begun = time.monotonic()
+        found: list[str] = []
+        try:
+            found = await self._list(name)
+            kind, text = "", f"It answered and offers {len(found)} models."
+        except NotFoundError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the libraries raise, it is told in our words
+            trouble = self.explain(error)
+            kind, text = trouble.kind, trouble.text
+        seconds = round(time.monotonic() - begun, 3)
+        return {"ok": not kind, "kind": kind, "text": text, "seconds": seconds, "models": found}
+
+    async def refresh(self, name: str) -> list[str]:
+        """The models the provider offers, asked of it and kept; an empty answer keeps what there was."""
+        spec = self.config(name)
+        found = await self._list(name)
+        if found and name != DEMO:
+            kept = tuple(found)
+            await asyncio.to_thread(save_provider, msgspec.structs.replace(spec, models=kept))
+        return list(found or spec.models)
+
+    def explain(self, error: BaseException) -> Trouble:
+        """What went wrong, in plain words."""
+        return explain(error, self._clients.secrets if self._clients else ())
+
+    def set(self, name: str, kind: str, *, key: str = "", **fields: Any) -> dict[str, Any]:
+        """Write a provider: what is not given stays as it was, a kept key too."""
+        old = self._file().providers.get(name)
+        before = {} if old is None or old.kind != kind else msgspec.to_builtins(old)
+        raw = {each: value for each, value in {**before, **fields}.items() if each != "name"}
+        spec = provider_spec(name, {**raw, "kind": kind})
+        if old is not None and spec.base_url != old.base_url and spec.key and not key:
+            # INVARIANT: a key never goes to another address than the one it was given for.
+            raise InputError(f"The address of {name!r} changes.", remedy="Give its key again with it.")
+        return self._shown(save_provider(spec, key))
+
+    def remove(self, name: str) -> None:
+        if name == DEMO:
+            raise InputError("The built-in model cannot be removed.")
+        remove_provider(name)
+
+    def set_default(self, ref: str) -> Picked:
+        """The model new conversations begin with; empty for none in particular."""
+        if fixed := self._settings().chat.model:
+            raise InputError(f"`chat.model` = {fixed!r} is in {user_file()}.", remedy="Change it there.")
+        picked = self._named(ref) if ref else None
+        save_default(picked.ref if picked else "")
+        return picked or self.pick()
+
+    async def close(self) -> None:
+        if self._clients is not None:
+            await self._clients.close()
+
+    async def _list(self, name: str) -> list[str]:
+        spec = self.config(name)
+        if spec.kind == "scripted":
+            return list(spec.offered)
+        clients = await self._ready()
+        key = await asyncio.to_thread(key_of, spec)
+        return await clients.names(spec, key, self._settings().connections)
+
+    async def _ready(self) -> Clients:
+        if self._clients is None:
+            # What talks to models takes seconds to load; the loop goes on meanwhile.
+            self._clients = await asyncio.to_thread(_loaded)
+        return self._clients
+
+    def _named(self, ref: str) -> Picked:
+        first, slash, rest = ref.partition("/")
+        named = {spec.name: spec for spec in self.configs()}
+        if slash and first in named and rest:
+            return self._of(named[first], rest)
+        if ref in named and named[ref].offered:
+            return self._of(named[ref], named[ref].offered[0])
+        holders = [spec for spec in named.values() if ref in spec.offered]
+        usable = [spec for spec in holders if spec.enabled]
+        if len(usable) == 1:
+            return Picked(usable[0].name, ref)
+        if usable:
+            refs = " or ".join(f"{spec.name}/{ref}" for spec in usable)
+            raise InputError(f"Several providers offer {ref!r}.", remedy=f"Say which: {refs}.")
+        if holders:
+            raise _off(holders[0].name)
+        raise NotFoundError(f"There is no model {ref!r}.", remedy=self._fault() or _SEEN)
+
+    def _of(self, spec: ProviderSpec, model: str) -> Picked:
+        if not spec.enabled:
+            raise _off(spec.name)
+        if spec.kind == "scripted" and model not in (BUILT_IN.models if spec is BUILT_IN else spec.offered):
+            raise NotFoundError(f"There is no model {spec.name}/{model}.", remedy=_SEEN)
+        return Picked(spec.name, model)
+
+    def _file(self) -> ProvidersFile:
+        now = stamp()
+        if self._read is None or self._read[0] != now:
+            self._read = now, read_providers()
+        return self._read[1]
+
+    def _fault(self) -> str:
+        return self._file().fault
+
+    def _shown(self, spec: ProviderSpec) -> dict[str, Any]:
+        fault = ""
+        try:
+            has_key = bool(key_of(spec))
+        except ConfigError as error:
+            has_key, fault = False, str(error)
+        if is_literal(spec):
+            fault = fault or f"Its key stands in {providers_file().name}; set it again and it is kept apart."
+        fields = ("name", "kind", "base_url", "api_version", "deployment", "enabled", "default_model")
+        shown = {name: getattr(spec, name) for name in fields}
+        return {
+            **shown,
+            "has_key": has_key,
+            "key_from": spec.key_from,
+            "models": list(spec.models),
+            "fault": fault,
+        }
+
+
+def _loaded() -> Clients:
+    from checkrein.doors.chat.providers.clients import Clients
+
+    return Clients()
+
+
+def _off(name: str) -> InputError:
+    return InputError(
+        f"The provider {name!r} is switched off.", remedy="Switch it on, or pick another model."
+    )

@@ -1,0 +1,325 @@
+"""The providers file: whose models a conversation may ask, and how each is reached.
+
+The chat door reads it, its verbs change it. A key is a reference; its value is kept by `settings.secrets` and
+never shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+
+import msgspec
+
+from checkrein.errors import ConfigError, InputError, NotFoundError
+from checkrein.settings.secrets import (
+    environment_file,
+    expanded,
+    has_reference,
+    list_secrets,
+    put,
+    remove_secret,
+    secrets_file,
+    set_secret,
+)
+from checkrein.settings.servers import LOOPBACK, document
+from checkrein.settings.sources import config_dir, read
+
+ProviderKind = Literal["openai", "anthropic", "google", "azure", "compatible", "scripted"]
+KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)
+# The built-in model is always there under this name.
+DEMO = "demo"
+_TOP = "providers"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
+_MODEL = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_REFERENCE = re.compile(r"\$\{(keyring:[^{}]+|env:[A-Za-z_][A-Za-z0-9_]*)\}")
+_ADDRESSED = ("azure", "compatible")
+# Where a key is looked for when none is named and the address is the provider's own.
+_USUAL_KEY = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+}
+
+
+class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider as the file names it. Its key stays a reference until `key_of`."""
+
+    name: str
+    kind: ProviderKind
+    base_url: str = ""
+    key: str = ""
+    api_version: str = ""
+    deployment: str = ""
+    models: tuple[str, ...] = ()
+    enabled: bool = True
+    default_model: str = ""
+
+    @property
+    def key_from(self) -> str:
+        """Where its key comes from, as it may be shown: `keyring:NAME`, `env:NAME`, `file` or nowhere."""
+        reference = _reference(self)
+        found = _REFERENCE.fullmatch(reference)
+        return found[1] if found else "file" if reference else ""
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Its models, the one it begins with first."""
+        first = self.default_model or self.deployment
+        return tuple(dict.fromkeys(each for each in (first, *self.models) if each))
+
+    def __repr__(self) -> str:
+        # INVARIANT: a provider shown by accident shows no key.
+        return f"ProviderSpec({self.name!r}, {self.kind!r})"
+
+
+class ProvidersFile(msgspec.Struct, frozen=True):
+    """The providers of the file and the model chosen for new conversations; with a fault there are none."""
+
+    providers: dict[str, ProviderSpec] = {}
+    default: str = ""
+    fault: str = ""
+
+
+BUILT_IN = ProviderSpec(name=DEMO, kind="scripted", models=(DEMO,), default_model=DEMO)
+_FIELDS = tuple(name for name in ProviderSpec.__struct_fields__ if name != "name")
+
+
+def providers_file() -> Path:
+    return config_dir() / "providers.json"
+
+
+def stamp() -> tuple[int, ...]:
+    """Other whenever one of the files a provider is made of may be another."""
+    found: list[int] = []
+    for path in (providers_file(), environment_file(), secrets_file()):
+        try:
+            status = path.stat()
+            found += (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            found.append(0)
+    return tuple(found)
+
+
+def read_providers() -> ProvidersFile:
+    """What the file says. Never raises: a file that cannot be used is a fault and offers nothing."""
+    try:
+        return parsed(_text(providers_file()), str(providers_file()))
+    except ConfigError as error:
+        return ProvidersFile(fault=str(error))
+
+
+def parsed(text: str, source: str) -> ProvidersFile:
+    """The providers in a text of such a file; raises ConfigError with the name of what is wrong."""
+    try:
+        top = document(text, source)
+        entries, default = _entries(top), top.get("default", "")
+        if not isinstance(default, str):
+            raise ConfigError("default", None, "must be text.", 'Write "PROVIDER/MODEL".')
+        found: dict[str, ProviderSpec] = {}
+        for name, raw in entries.items():
+            found[name] = provider_spec(name, raw)
+            _no_twin(name, found)
+        return ProvidersFile(found, default)
+    except ConfigError as error:
+        raise (error if error.source else error.at(source)) from None
+
+
+def provider_spec(name: str, raw: Any) -> ProviderSpec:
+    """One entry, checked; raises ConfigError naming key and reason, never a value that may be a key."""
+    check_name(name)
+    if not isinstance(raw, dict):
+        raise _wrong(name, "", "must be an object.", 'Write {"kind": "openai", "key": "${env:NAME}"}.')
+    for key in raw:
+        near = difflib.get_close_matches(key, _FIELDS, n=1, cutoff=0.7)
+        if key not in _FIELDS and near:
+            raise _wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
+    if raw.get("kind") not in KINDS:
+        raise _wrong(name, "kind", "is not known.", f"Write one of {', '.join(KINDS)}.")
+    taken = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
+    try:
+        spec = msgspec.convert({**taken, "name": name}, ProviderSpec)
+    except msgspec.ValidationError as error:
+        at = re.search(r"`\$\.(\w+)", str(error))
+        raise _wrong(name, at[1] if at else "", "is of the wrong type.", "Correct it.") from None
+    _check(spec)
+    return spec
+
+
+def check_name(name: str) -> None:
+    """Names stand before a `/` in `PROVIDER/MODEL`."""
+    if not _NAME.fullmatch(name):
+        shown = "".join(each if each.isprintable() else "?" for each in name)[:40]
+        remedy = "Use up to 32 letters, digits, `-`, `_` and `.`, beginning with a letter or digit."
+        raise ConfigError(shown, None, "cannot be a provider's name.", remedy)
+    if name.casefold() == DEMO:
+        raise ConfigError(name, None, "is the name of the built-in model.", "Choose another.")
+
+
+def key_of(spec: ProviderSpec) -> str:
+    """The key itself, to be used and never kept; raises ConfigError naming the reference."""
+    if is_literal(spec) and providers_file().stat().st_mode & 0o077:
+        # INVARIANT: a secret others can read is not used, so that somebody notices.
+        remedy = f"Run `chmod 600 {providers_file()}`, or set the key again: then it is kept elsewhere."
+        raise _wrong(spec.name, "key", "is in a file other users can read.", remedy)
+    key = expanded(_reference(spec), f"{spec.name}.key").strip()
+    # INVARIANT: no key can add a header of its own.
+    if any(ord(each) < 33 or ord(each) > 126 for each in key):
+        raise _wrong(spec.name, "key", "holds what no key holds.", "Set it again, on one line.")
+    return key
+
+
+def save_provider(spec: ProviderSpec, key: str = "") -> ProviderSpec:
+    """Write a provider; a key given as such goes to where secrets are kept, only its name into the file."""
+    _check(spec)
+    check_name(spec.name)
+    if key:
+        # INVARIANT: we never write a key into the file.
+        named = bool(_REFERENCE.fullmatch(key.strip()))
+        if not named:
+            set_secret(_secret_name(spec.name), key.strip())
+        reference = key.strip() if named else f"${{keyring:{_secret_name(spec.name)}}}"
+        spec = msgspec.structs.replace(spec, key=reference)
+    before = _before()
+    others = {name: each for name, each in before.providers.items() if name != spec.name}
+    _no_twin(spec.name, {**others, spec.name: spec})
+    _write([*before.providers.values(), *([spec] if spec.name not in before.providers else [])], spec)
+    return spec
+
+
+def remove_provider(name: str) -> None:
+    """Take a provider out, and its key with it where it was ours."""
+    before = _before()
+    if name not in before.providers:
+        raise NotFoundError(f"There is no provider {name!r}.", remedy="See which there are in the settings.")
+    _write([each for each in before.providers.values() if each.name != name])
+    if _secret_name(name) in list_secrets():
+        remove_secret(_secret_name(name))
+
+
+def save_default(ref: str) -> None:
+    """The model new conversations begin with."""
+    if ref and not _MODEL.fullmatch(ref):
+        raise InputError("That cannot be a model.", remedy="Write PROVIDER/MODEL.")
+    _write(_before().providers.values(), default=ref)
+
+
+def _write(
+    specs: Iterable[ProviderSpec], changed: ProviderSpec | None = None, default: str | None = None
+) -> None:
+    """The file with exactly these providers, whole or not at all. What we do not know in it stays."""
+    path = providers_file()
+    top = document(_text(path), str(path))
+    old, entries = _entries(top), {}
+    for spec in specs:
+        wanted = changed if changed is not None and changed.name == spec.name else spec
+        kept = {key: value for key, value in old.get(wanted.name, {}).items() if key not in _FIELDS}
+        entries[wanted.name] = {**_entry(wanted), **kept}
+    chosen = top.get("default", "") if default is None else default
+    whole = {**top, _TOP: entries, "default": chosen}
+    put(path, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+
+
+def _entry(spec: ProviderSpec) -> dict[str, Any]:
+    plain = ProviderSpec(name=spec.name, kind=spec.kind)
+    found: dict[str, Any] = {"kind": spec.kind}
+    for key in _FIELDS:
+        if (value := getattr(spec, key)) != getattr(plain, key):
+            found[key] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def _before() -> ProvidersFile:
+    # INVARIANT: a file we cannot read is never written over.
+    return parsed(_text(providers_file()), str(providers_file()))
+
+
+def _entries(top: dict[str, Any]) -> dict[str, Any]:
+    if _TOP not in top and (near := difflib.get_close_matches(_TOP, list(top), n=1, cutoff=0.7)):
+        raise ConfigError(near[0], None, "is not known.", f"Did you mean `{_TOP}`?")
+    found = top.get(_TOP, {})
+    if not isinstance(found, dict):
+        raise ConfigError(_TOP, None, "must be an object.", 'Write {"providers": {"name": {...}}}.')
+    return found
+
+
+def _check(spec: ProviderSpec) -> None:
+    """What types cannot say."""
+    name = spec.name
+    if spec.kind not in KINDS:
+        raise _wrong(name, "kind", "is not known.", f"Write one of {', '.join(KINDS)}.")
+    if spec.kind in _ADDRESSED and not spec.base_url:
+        raise _wrong(name, "base_url", "is missing.", "Write the address of the endpoint.")
+    for model in (*spec.models, *filter(None, (spec.default_model, spec.deployment))):
+        if not _MODEL.fullmatch(model):
+            raise _wrong(name, "models", "holds what cannot be a model's name.", "Correct it.")
+    if spec.base_url:
+        _check_address(spec)
+
+
+def _check_address(spec: ProviderSpec) -> None:
+    name = spec.name
+    try:
+        parts = urlsplit(spec.base_url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong(name, "base_url", "is not an address.", "Write https://HOST/PATH.") from None
+    odd = re.search(r"[\s\x00-\x1f\x7f]", spec.base_url) or parts.query or parts.fragment
+    if parts.scheme not in ("http", "https") or not host or odd:
+        raise _wrong(name, "base_url", "must be https:// or http://, a host and a path.", "Correct it.")
+    if parts.username is not None or parts.password is not None:
+        raise _wrong(name, "base_url", "holds a user name or password.", "Put it into `key`.")
+    if parts.scheme == "http" and host not in LOOPBACK and _reference(spec):
+        # INVARIANT: what lets us in somewhere never travels in the clear.
+        raise _wrong(name, "base_url", "would send its key unencrypted.", "Use https://.")
+
+
+def _reference(spec: ProviderSpec) -> str:
+    """Its key as written, or where it usually is.
+
+    A key of the provider's own environment variable is only for the provider's own address.
+    """
+    usual = _USUAL_KEY.get(spec.kind, "")
+    if spec.key or not usual or (spec.base_url and spec.kind != "azure"):
+        return spec.key
+    return f"${{env:{usual}}}"
+
+
+def is_literal(spec: ProviderSpec) -> bool:
+    """Whether somebody wrote the key itself into the file."""
+    return bool(spec.key) and not has_reference(spec.key)
+
+
+def _no_twin(name: str, found: dict[str, ProviderSpec]) -> None:
+    if sum(each.casefold() == name.casefold() for each in found) > 1:
+        raise ConfigError(name, None, "differs from another name in case only.", "Rename one of them.")
+
+
+def _secret_name(name: str) -> str:
+    return f"provider-{name}"
+
+
+def _wrong(name: str, key: str, reason: str, remedy: str) -> ConfigError:
+    return ConfigError(f"{name}.{key}" if key else name, None, reason, remedy)
+
+
+def _text(path: Path) -> str:
+    content = read(path)
+    if content is None:
+        return ""
+    status = path.stat()
+    # INVARIANT: nobody else says where our questions and keys go.
+    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & stat.S_IWOTH:
+        raise ConfigError(str(path), None, "can be written by other users.", f"Run `chmod 600 {path}`.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(str(path), None, "is not UTF-8 text.", "Correct it.") from None

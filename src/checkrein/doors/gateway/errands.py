@@ -1,6 +1,6 @@
 """Takes a call that may run to its server, and puts what became of it on the record.
 
-Clients' calls and scripts' calls both go this way; what the caller is told is theirs to word.
+Calls of clients, scripts and guests all go this way; what the caller is told is theirs to word.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from checkrein.call import digest
 from checkrein.doors.gateway.catalogue import Offered
-from checkrein.doors.gateway.clients import Client
+from checkrein.doors.gateway.clients import Client, Flight
 from checkrein.doors.gateway.inventory import Inventory
-from checkrein.doors.gateway.messages import RpcError, encode
+from checkrein.doors.gateway.messages import Message, RpcError, encode
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, wants_input
+from checkrein.doors.gateway.relay import Errand, Relay, wants_input
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.errors import CheckreinError
 from checkrein.settings.servers import ServerSpec
@@ -74,6 +75,25 @@ class Errands:
             self._outcomes.add(entry, "cancelled", evidence="definition", output=differs)
             return Came("unsent", text=f"`{offered.name}` was not called, so nothing ran. {differs}")
         return upstream
+
+    async def send(
+        self, relay: Relay, offered: Offered, flight: Flight, params: Message, entry: str, seconds: float
+    ) -> Came:
+        """Have a call of one of ours carried out, for whoever waits on this flight; what came of it.
+
+        `seconds`: how long it may take where its server has no limit of its own.
+        """
+        client = flight.client
+        upstream = await self.reach(offered, client, entry)
+        if isinstance(upstream, Came):
+            return upstream
+        limit = self._servers.spec(offered.server).timeout or seconds
+        # INVARIANT: what is executed is what was judged.
+        params = {**params, "name": offered.tool}
+        bound = digest(["tools/call", offered.name, offered.hash, params["arguments"]])
+        errand = Errand(client, flight, upstream, "tools/call", params, limit, bound, entry)
+        came: Came = await relay.carry(errand, lambda work: self.watch(offered, errand, work))
+        return came
 
     async def watch(self, offered: Offered, errand: Errand, work: Awaitable[Any]) -> Came:
         """What came of the call, on the record."""

@@ -4,6 +4,7 @@ import pytest
 
 from checkrein.store.rules import add_rule, delete_rule
 from doors.gateway.house import House
+from doors.gateway.visitor import Visitor
 
 
 @pytest.fixture
@@ -23,3 +24,13 @@ def add(pipeline):
         return lambda: pipeline.store.write(lambda tx: delete_rule(tx, name))
 
     return put
+
+
+@pytest.fixture
+def visitor(pipeline, house, add):
+    """A gateway whose server `srv` is trusted, and whose calls are all allowed."""
+    house.server(trusted=True)
+    made = Visitor(pipeline, house, [])
+    made.allow_no_more = add("allow", "*")
+    yield made
+    made.close()

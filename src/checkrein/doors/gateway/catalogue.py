@@ -45,6 +45,7 @@ _HIDDEN = {
     "refused": "A person refused it.",
     "unreadable": "What is kept about it cannot be read.",
 }
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _Key = tuple[Kind, str]
 _Holders = dict[_Key, Definition]
 
@@ -59,6 +60,12 @@ class Offered(msgspec.Struct, frozen=True):
     hash: str
     annotations: Message
     input: Validator
+
+    def hints(self, trusted: bool) -> Message:
+        """What its calls are judged with. `trusted`: whether a person vouches for its server."""
+        # INVARIANT: what a server says of its tools never says that it is trusted.
+        stated = {name: self.annotations[name] for name in _HINTS if name in self.annotations}
+        return {**stated, "pinned": True} if trusted else stated
 
 
 class _Shelf(msgspec.Struct):

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from checkrein.agents import Agents, user_name
 from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
+from checkrein.doors.gateway.guests import Guest, Guests
 from checkrein.doors.gateway.hub import Hub
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.leftovers import sweep
@@ -41,6 +42,7 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._hub: Hub | None = None
+        self._guests: Guests | None = None
         self._front: StdioFront | None = None
         self._http: Any = None
         self._tokens: Any = None
@@ -74,6 +76,8 @@ class Gateway:
             self._say(f"the gateway ended: {self._fault}")
         finally:
             self._loop = None
+            if self._guests is not None:
+                self._guests.close()
             up.set()
 
     async def _serve(self, up: threading.Event) -> None:
@@ -81,7 +85,7 @@ class Gateway:
         self._loop.set_exception_handler(self._unhandled)
         await asyncio.to_thread(sweep)
         hub = Hub(self._pipeline, seal=lambda: self._seal, user=_me(), say=self._say)
-        self._hub, self._front = hub, StdioFront(hub, self._say)
+        self._hub, self._front, self._guests = hub, StdioFront(hub, self._say), Guests(hub)
         hub.fleet.look()
         hub.scripts.wake()
         up.set()
@@ -188,6 +192,13 @@ class Gateway:
         except concurrent.futures.TimeoutError:
             future.cancel()
             raise StoreError("The gateway did not answer in time.", remedy="Try again.") from None
+
+    def guest(self, door: str) -> Guest:
+        """What another door of this process uses servers by; on whatever loop it runs."""
+        guests = self._guests
+        if guests is None:
+            raise StoreError("The gateway is not running.", remedy="Run `checkrein doctor`.")
+        return Guest(door, guests)
 
     @property
     def busy(self) -> int:

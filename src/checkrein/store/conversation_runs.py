@@ -49,6 +49,15 @@ def change_run(
     return bool(change(tx, "chat_run", changes, where, given))
 
 
+def end_all(tx: Transaction, session: str) -> None:
+    """Nobody goes on with anything of this session."""
+    change(
+        tx, "chat_run", {"state": "aborted"}, f"session = ? AND state IN ({_marks(OPEN)})", (session, *OPEN)
+    )
+    where = "session = ? AND status IN ('pending', 'running')"
+    change(tx, "chat_call", {"status": "cancelled"}, where, (session,))
+
+
 def add_call(tx: Transaction, values: Mapping[str, Any]) -> bool:
     """Writes a call down once; False when its run has one of that id."""
     # INVARIANT: a call that is known changes by compare-and-set alone.

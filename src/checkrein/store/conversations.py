@@ -107,9 +107,10 @@ def recount(tx: Transaction, session: str) -> None:
     )
 
 
-def statuses_of(reader: Reader, session: str) -> dict[tuple[str, str], str]:
-    """How each call of a session stands."""
-    rows = reader.query("SELECT run, call_id, status FROM chat_call WHERE session = ?", (session,))
+def statuses_of(reader: Reader, *, session: str = "", message: str = "") -> dict[tuple[str, str], str]:
+    """How each call of a session, or of one message, stands."""
+    where, given = ("message", message) if message else ("session", session)
+    rows = reader.query(f"SELECT run, call_id, status FROM chat_call WHERE {where} = ?", (given,))  # noqa: S608
     return {(run, call): status for run, call, status in rows}
 
 

@@ -49,7 +49,7 @@ class Messages(Journal):
         message = Message(
             id or new_id(now),
             role,
-            _checked(role, state, parts),
+            checked_parts(role, state, parts),
             parent=parent or "",
             state=state,
             created_at=now,
@@ -100,7 +100,7 @@ class Messages(Journal):
         def work(tx: Transaction) -> Message:
             session, number, row = _found(tx, message_id)
             before = messages_of([row])[0]
-            _checked(before.role, state or before.state, said)
+            checked_parts(before.role, state or before.state, said)
             conversations.change(tx, "chat_message", values, "number = ?", (number,))
             if (state or before.state) != "streaming":
                 conversation_search.index(tx, WORDS, number, "" if before.deleted else spelled)
@@ -127,7 +127,7 @@ class Messages(Journal):
             at = rows[at][_PARENT]
         found.reverse()
         said = messages_of([row for row in found if not row[_DELETED]])
-        return _standing(said, conversations.statuses_of(self.store, session))
+        return _standing(said, conversations.statuses_of(self.store, session=session))
 
     def siblings(self, session: str) -> dict[str, tuple[str, ...]]:
         """For every message that has branches beside it: all of them with itself, in order."""
@@ -151,6 +151,18 @@ class Messages(Journal):
             if not newest:
                 raise NotFoundError(f"There is no message `{message}` in this conversation.")
             conversations.change(tx, "chat_session", {"head": newest}, "id = ?", (session,))
+            return session_in(tx, session)
+
+        return self.store.write(work)
+
+    def rewind(self, session: str, message: str) -> Session:
+        """Goes back to a message: what is said next follows it, and stands beside what followed it before."""
+
+        def work(tx: Transaction) -> Session:
+            owner, _, _ = _found(tx, message)
+            if owner != session:
+                raise NotFoundError(f"There is no message `{message}` in this conversation.")
+            conversations.change(tx, "chat_session", {"head": message}, "id = ?", (session,))
             return session_in(tx, session)
 
         return self.store.write(work)
@@ -199,9 +211,8 @@ def _found(reader: Reader, id: str) -> tuple[str, int, Row]:  # noqa: A002 - the
 
 
 def _message(reader: Reader, id: str) -> Message:  # noqa: A002 - the word of the value
-    session, _, row = _found(reader, id)
-    said = messages_of([row])
-    return _standing(said, conversations.statuses_of(reader, session) if said[0].run else {})[0]
+    said = messages_of([_found(reader, id)[2]])
+    return _standing(said, conversations.statuses_of(reader, message=id))[0]
 
 
 def _parent(reader: Reader, session: str, parent: str) -> str:
@@ -210,7 +221,7 @@ def _parent(reader: Reader, session: str, parent: str) -> str:
     return parent
 
 
-def _checked(role: str, state: str, parts: Iterable[Part]) -> tuple[Part, ...]:
+def checked_parts(role: str, state: str, parts: Iterable[Part]) -> tuple[Part, ...]:
     """The parts, if such a message can be."""
     if role not in _ROLES or state not in _STATES:
         raise InputError(f"A message cannot be of `{role}` and `{state}`.")

@@ -15,7 +15,7 @@ from checkrein.doors.chat.changes import changed
 from checkrein.doors.chat.messages import Messages, session_in
 from checkrein.doors.chat.rows import clean, columns, session_of, snapshot_of
 from checkrein.ledger.record import new_id
-from checkrein.store import Transaction, conversation_search, conversations
+from checkrein.store import Transaction, conversation_runs, conversation_search, conversations
 from checkrein.store.conversation_search import TITLES
 from checkrein.store.conversations import COMING, GOING, HERE, SESSION, SNAPSHOT
 
@@ -86,15 +86,16 @@ class Sessions(Messages):
         def hide(tx: Transaction) -> None:
             session_in(tx, id)
             conversations.change(tx, "chat_session", {"presence": GOING}, "id = ?", (id,))
+            conversation_runs.end_all(tx, id)
 
         self.store.write(hide)
-        self._remove(id)
+        self.remove(id)
 
     def sweep(self) -> int:
         """Ends what an import or a deletion left half done when its server died; how many there were."""
         left = conversations.sessions_in(self.store, COMING, GOING)
         for id in left:  # noqa: A001
-            self._remove(id)
+            self.remove(id)
         return len(left)
 
     def search(self, query: str, *, limit: int = 50, archived: bool = True) -> list[Hit]:
@@ -102,7 +103,9 @@ class Sessions(Messages):
         wanted, limit = words.asked(clean(query)), max(0, min(limit, 500))
         if not wanted or not limit:
             return []
-        titles = conversation_search.find_titles(self.store, wanted, limit=limit, archived=archived)
+        # Titles leave room for messages, however many of them are called the same.
+        most = max(1, limit // 2)
+        titles = conversation_search.find_titles(self.store, wanted, limit=most, archived=archived)
         hits = [
             Hit(session=id, title=title, at=at, snippet=words.snippet(title, query))
             for id, title, at in titles  # noqa: A001
@@ -137,7 +140,8 @@ class Sessions(Messages):
         rows = conversations.list_sessions(self.store, archived=archived, limit=limit, offset=offset)
         return [session_of(row) for row in rows]
 
-    def _remove(self, id: str) -> None:  # noqa: A002 - the word of the value
+    def remove(self, id: str) -> None:  # noqa: A002 - the word of the value
+        """Takes a session away that nobody sees any more."""
         # In slices: whoever else writes has a turn between them.
         while not self.store.write(lambda tx: conversations.remove_some(tx, id, SLICE)):
             pass

@@ -115,6 +115,11 @@ def chosen(model: Model, *, session: Wanted | None = None, everywhere: Wanted | 
     return Settings(**found)
 
 
+def threshold_tokens(most: int, share: float) -> int:
+    """More tokens than this are too many; a share as a person wrote it, not as a computer rounds it."""
+    return int(most * Decimal(str(share)))
+
+
 def checked(wanted: Wanted) -> Wanted:
     """The same; raises ConfigError when it cannot be right."""
     threshold, kept = wanted.threshold, wanted.retention_tokens
@@ -148,7 +153,7 @@ def plan(
     prior = msgspec.convert(existing_summary, Prior | None)
     prior, live = _live(history, prior)
     before = (prior.tokens if prior else 0) + _sum(live)
-    threshold = int(model_max_input_tokens * Decimal(str(limits.threshold)))
+    threshold = threshold_tokens(model_max_input_tokens, limits.threshold)
     budget = limits.retention_tokens if retention_override is None else max(0, retention_override)
     current = before + fixed_tokens + additional_input_tokens
     needs = current > threshold

@@ -179,13 +179,13 @@ class Providers:
         if spec.kind == "scripted":
             return list(spec.offered)
         clients = await self._ready()
-        key = await asyncio.to_thread(key_of, spec)
-        return await clients.names(spec, key, self._settings().connections)
+        return await clients.names(spec, self._settings().connections)
 
     async def _ready(self) -> Clients:
         if self._clients is None:
             # What talks to models takes seconds to load; the loop goes on meanwhile.
-            self._clients = await asyncio.to_thread(_loaded)
+            made = await asyncio.to_thread(_loaded)
+            self._clients = self._clients or made
         return self._clients
 
     def _named(self, ref: str) -> Picked:
@@ -242,8 +242,11 @@ class Providers:
 
 
 def _loaded() -> Clients:
-    from checkrein.doors.chat.providers.clients import Clients
-
+    try:
+        from checkrein.doors.chat.providers.clients import Clients
+    except ImportError as error:
+        remedy = "Install them with `pip install 'checkrein[chat]'`."
+        raise InputError(f"Models need parts that are not installed ({error.name}).", remedy=remedy) from None
     return Clients()
 
 

@@ -53,7 +53,7 @@ _SAID: dict[TroubleKind, str] = {
         "own, name its file in `connections.ca_files`."
     ),
     "timeout": (
-        "The provider was silent for too long. Try again; for slow models raise `connections.timeout_seconds`."
+        "It was silent for too long. Try again; for slow models raise `connections.timeout_seconds`."
     ),
     "limit": "The conversation is too long for this model. Compress it, or pick a model that takes in more.",
     "refused": "The provider refused the request.",
@@ -83,6 +83,8 @@ _LATER: tuple[tuple[TroubleKind, tuple[str, ...]], ...] = (
     ),
     ("network", ("NetworkError", "ProtocolError", "IncompleteReadError", "ClientError")),
 )
+# What Pydantic AI says of a stream of OpenAI's that stops before its end.
+_NO_END = "ended without a `finish_reason`"
 _TOO_LONG = ("context_length", "context length", "context window", "prompt is too long", "maximum context")
 _TOO_LONG_FOR_GOOGLE = "input token count"
 _FILTERED = ("content_filter", "content_policy", "content management policy", "safety")
@@ -109,6 +111,8 @@ def _kind(names: set[str], status: int, said: str, chain: list[BaseException]) -
     low = said.casefold()
     if any("CERTIFICATE_VERIFY_FAILED" in str(each) for each in chain):
         return "certificate"
+    if _NO_END in str(chain[0]):
+        return "network"
     for kind, wanted in _NAMED:
         if names.intersection(wanted) and not (kind == "server" and status < 500):
             return "limit" if kind == "refused" and _too_long(low) else kind
@@ -144,6 +148,8 @@ def _words(
     text, low = _SAID[kind], said.casefold()
     if kind == "refused" and status == 404:
         text = "The provider knows no such model, or its address is wrong. Pick another model, or correct it."
+    elif kind == "refused" and 300 <= status < 400:
+        text = "The provider's address leads elsewhere, where its key is not sent. Correct the address."
     elif kind == "refused" and any(each in low for each in _FILTERED):
         text = "The provider's content filter refused this."
     elif kind == "rate" and any(each in low for each in _NO_MONEY):
@@ -183,7 +189,7 @@ def _status(error: BaseException) -> int:
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "code"):
             value = getattr(holder, name, None)
-            if isinstance(value, int) and 400 <= value < 600:
+            if isinstance(value, int) and 300 <= value < 600:
                 return value
     return 0
 

@@ -155,7 +155,7 @@ class Agent:
     async def _offered(self, session: Session) -> list[Any]:
         off = set(session.tools_off)
         try:
-            found = await self._tools().tools()
+            found = await self._tools().tools(session.project)
         except CheckreinError as error:
             self._lines.tell(session.id, "notice", text=f"Tools cannot be had: {error}", level="warning")
             return []

@@ -29,7 +29,7 @@ class Attached(msgspec.Struct, frozen=True):
     tainted_by: str = ""
 
 
-async def attached(given: Sequence[Facts], tools: Tools) -> Attached:
+async def attached(given: Sequence[Facts], tools: Tools, session: str = "") -> Attached:
     """All of it, or InputError: nothing is left out in silence."""
     parts: list[Part] = []
     tainted_by = ""
@@ -37,7 +37,7 @@ async def attached(given: Sequence[Facts], tools: Tools) -> Attached:
         if each.get("data") is not None:
             parts.append(_file(each["name"], each["mime_type"], _decoded(each["data"], each["name"])))
             continue
-        found, trusted = await _of_server(each, tools)
+        found, trusted = await _of_server(each, tools, session)
         parts += found
         tainted_by = tainted_by or ("" if trusted else each["server"])
     if sum(each.size_bytes or 0 for each in parts) > MOST_TOGETHER:
@@ -45,13 +45,13 @@ async def attached(given: Sequence[Facts], tools: Tools) -> Attached:
     return Attached(tuple(parts), tainted_by)
 
 
-async def _of_server(given: Facts, tools: Tools) -> tuple[list[Part], bool]:
+async def _of_server(given: Facts, tools: Tools, session: str) -> tuple[list[Part], bool]:
     server = given["server"]
     if given.get("uri"):
-        answer = await tools.read(server, given["uri"])
+        answer = await tools.read(server, given["uri"], session)
         parts = [_content(each, server, given["uri"]) for each in answer["contents"]]
     else:
-        answer = await tools.prompt(server, given["prompt"], given.get("arguments") or {})
+        answer = await tools.prompt(server, given["prompt"], given.get("arguments") or {}, session)
         parts = [_said(each, server, given["prompt"]) for each in answer["messages"]]
     if not parts:
         raise InputError(f"{server} returned nothing to attach.")

@@ -252,7 +252,7 @@ class Chat:
         choice, picked = self._chosen(session, text, model)
         self._runs.take(id)
         try:
-            found = await attached(attachments, self._tools())
+            found = await attached(attachments, self._tools(), id)
             parts = (*((Part(text=text),) if text.strip() else ()), *found.parts)
             if found.tainted_by and not session.tainted_by:
                 await asyncio.to_thread(lambda: self._sessions.update(id, tainted_by=found.tainted_by))
@@ -436,7 +436,9 @@ class Chat:
         """What goes with every request of a session: its instructions and tools."""
         off = set(session.tools_off)
         offered = [
-            each for each in await self._tools().tools() if each.server not in off and each.name not in off
+            each
+            for each in await self._tools().tools(session.project)
+            if each.server not in off and each.name not in off
         ]
         names = history.Names(each.name for each in offered)
         return session.system or self._settings().chat.system, [
@@ -528,7 +530,7 @@ class Chat:
             }
             for name, each in servers.items()
         }
-        for tool in self._do(self._tools().tools()):
+        for tool in self._do(self._tools().tools(found.project)):
             group = groups.setdefault(
                 tool.server,
                 {"server": tool.server, "state": "", "error": "", "on": True, "tools": []},

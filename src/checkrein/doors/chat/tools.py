@@ -50,23 +50,23 @@ class Came(Protocol):
 class Tools(Protocol):
     """Every method may be awaited on any loop."""
 
-    async def tools(self) -> list[Any]: ...
+    async def tools(self, project: str = ...) -> list[Any]: ...
     async def tool(self, name: str) -> Any: ...
     async def faults(self, name: str, arguments: Facts) -> list[str]: ...
     async def carry(
         self, call: ToolCall, name: str, entry: str, *, progress: Callable[[str], None]
     ) -> Any: ...
-    async def resources(self) -> list[Facts]: ...
-    async def read(self, server: str, uri: str) -> Facts: ...
+    async def resources(self, session: str = ...) -> list[Facts]: ...
+    async def read(self, server: str, uri: str, session: str = ...) -> Facts: ...
     async def prompts(self) -> list[Facts]: ...
-    async def prompt(self, server: str, name: str, arguments: Facts) -> Facts: ...
+    async def prompt(self, server: str, name: str, arguments: Facts, session: str = ...) -> Facts: ...
     async def servers(self) -> list[Facts]: ...
 
 
 class NoTools:
     """Where there is no gateway: a chat without tools."""
 
-    async def tools(self) -> list[Tool]:
+    async def tools(self, project: str = "") -> list[Tool]:  # noqa: ARG002
         return []
 
     async def tool(self, name: str) -> str:  # noqa: ARG002
@@ -85,16 +85,16 @@ class NoTools:
     ) -> Any:
         raise NotImplementedError
 
-    async def resources(self) -> list[Facts]:
+    async def resources(self, session: str = "") -> list[Facts]:  # noqa: ARG002
         return []
 
-    async def read(self, server: str, uri: str) -> Facts:
+    async def read(self, server: str, uri: str, session: str = "") -> Facts:
         raise NotImplementedError
 
     async def prompts(self) -> list[Facts]:
         return []
 
-    async def prompt(self, server: str, name: str, arguments: Facts) -> Facts:
+    async def prompt(self, server: str, name: str, arguments: Facts, session: str = "") -> Facts:
         raise NotImplementedError
 
     async def servers(self) -> list[Facts]:

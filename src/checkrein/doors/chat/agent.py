@@ -22,7 +22,7 @@ from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.providers import Picked, Providers, Trouble
 from checkrein.doors.chat.sessions import UNTITLED, Sessions
 from checkrein.doors.chat.shown import call_view, message_view, session_view
-from checkrein.doors.chat.tools import Tools
+from checkrein.doors.chat.tools import Tools, turned_on
 from checkrein.doors.chat.writing import Pen
 from checkrein.errors import CheckreinError
 from checkrein.ledger.record import new_id
@@ -153,13 +153,12 @@ class Agent:
             raise FailedError(self._providers.explain(error)) from error
 
     async def _offered(self, session: Session) -> list[Any]:
-        off = set(session.tools_off)
         try:
             found = await self._tools().tools(session.project)
         except CheckreinError as error:
             self._lines.tell(session.id, "notice", text=f"Tools cannot be had: {error}", level="warning")
             return []
-        return [each for each in found if each.server not in off and each.name not in off]
+        return turned_on(found, session.tools_off)
 
     async def _streamed(
         self, live: Live, client: Any, sent: list[Any], parameters: Any, pen: Pen

@@ -39,7 +39,7 @@ from checkrein.doors.chat.providers import Picked, Providers
 from checkrein.doors.chat.runs import Runs
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import call_view, message_view, run_view, session_view
-from checkrein.doors.chat.tools import NoTools, Tools
+from checkrein.doors.chat.tools import NoTools, Tools, turned_on
 from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreError
 from checkrein.ledger.record import new_id
 from checkrein.pipeline import Pipeline
@@ -434,12 +434,7 @@ class Chat:
 
     async def _fixed(self, session: Session) -> tuple[str, list[Facts]]:
         """What goes with every request of a session: its instructions and tools."""
-        off = set(session.tools_off)
-        offered = [
-            each
-            for each in await self._tools().tools(session.project)
-            if each.server not in off and each.name not in off
-        ]
+        offered = turned_on(await self._tools().tools(session.project), session.tools_off)
         names = history.Names(each.name for each in offered)
         return session.system or self._settings().chat.system, [
             gauge.definition(each, names.theirs(each.name)) for each in offered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from checkrein.call import ToolCall
@@ -61,6 +61,12 @@ class Tools(Protocol):
     async def prompts(self) -> list[Facts]: ...
     async def prompt(self, server: str, name: str, arguments: Facts, session: str = ...) -> Facts: ...
     async def servers(self) -> list[Facts]: ...
+
+
+def turned_on(offered: Iterable[Any], off: Iterable[str]) -> list[Any]:
+    """Without what is turned off: servers and tools, by name."""
+    names = set(off)
+    return [each for each in offered if each.server not in names and each.name not in names]
 
 
 class NoTools:

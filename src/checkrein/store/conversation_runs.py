@@ -17,6 +17,7 @@ CALL = (
     "answered_by asked edited output error created_at started_at completed_at"
 ).split()
 OPEN = ("running", "waiting")
+OPEN_CALL = ("pending", "running")
 
 
 def get_run(reader: Reader, id: str) -> Row | None:  # noqa: A002 - the word of the table
@@ -51,11 +52,10 @@ def change_run(
 
 def end_all(tx: Transaction, session: str) -> None:
     """Nobody goes on with anything of this session."""
-    change(
-        tx, "chat_run", {"state": "aborted"}, f"session = ? AND state IN ({_marks(OPEN)})", (session, *OPEN)
-    )
-    where = "session = ? AND status IN ('pending', 'running')"
-    change(tx, "chat_call", {"status": "cancelled"}, where, (session,))
+    where = f"session = ? AND state IN ({_marks(OPEN)})"
+    change(tx, "chat_run", {"state": "aborted"}, where, (session, *OPEN))
+    where = f"session = ? AND status IN ({_marks(OPEN_CALL)})"
+    change(tx, "chat_call", {"status": "cancelled"}, where, (session, *OPEN_CALL))
 
 
 def add_call(tx: Transaction, values: Mapping[str, Any]) -> bool:

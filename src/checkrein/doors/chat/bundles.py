@@ -6,6 +6,7 @@ checked, and it gets ids of its own.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -15,15 +16,16 @@ from msgspec.structs import replace
 
 from checkrein.doors.chat import OVER, Invocation, Message, Run, Session, Snapshot, words
 from checkrein.doors.chat.changes import changed
-from checkrein.doors.chat.messages import insert_message
+from checkrein.doors.chat.messages import checked_parts, insert_message
 from checkrein.doors.chat.rows import columns, messages_of
 from checkrein.doors.chat.sessions import SLICE, Sessions, insert_session
-from checkrein.errors import InputError
+from checkrein.errors import InputError, StoreError
 from checkrein.ledger.record import new_id
 from checkrein.store import Transaction, conversation_runs, conversations
-from checkrein.store.conversation_runs import CALL, RUN
+from checkrein.store.conversation_runs import CALL, OPEN_CALL, RUN
 from checkrein.store.conversations import COMING, HERE, MESSAGE, SNAPSHOT
 
+_FREE = ("arguments", "edited", "output")
 _LATEST = 253_402_300_799.0
 _T = TypeVar("_T")
 
@@ -79,21 +81,17 @@ def keep(sessions: Sessions, bundle: Bundle) -> Session:
         for some in _slices(bundle.messages):
             rows = [(columns(each, MESSAGE), _spelled(each)) for each in some]
             store.write(_each(lambda tx, row: insert_message(tx, session.id, row[0], row[1]), rows))
-        rest: Sequence[tuple[str, list[dict[str, Any]]]] = (
-            ("chat_run", [columns(each, RUN) for each in bundle.runs]),
-            (
-                "chat_snapshot",
-                [columns(each, SNAPSHOT) | {"session": session.id} for each in bundle.snapshots],
-            ),
-        )
-        for table, values in rest:
-            for part in _slices(values):
-                store.write(_each(lambda tx, row, table=table: conversations.insert(tx, table, row), part))
-        for part in _slices([columns(each, CALL) for each in bundle.calls]):
-            store.write(_each(conversation_runs.add_call, part))
+        for runs in _slices([columns(each, RUN) for each in bundle.runs]):
+            store.write(_each(lambda tx, row: conversations.insert(tx, "chat_run", row), runs))
+        for calls in _slices([columns(each, CALL) for each in bundle.calls]):
+            store.write(_each(conversation_runs.add_call, calls))
+        for summaries in _slices([columns(each, SNAPSHOT) for each in bundle.snapshots]):
+            store.write(_each(lambda tx, row: _insert_snapshot(tx, session.id, row), summaries))
         store.write(lambda tx: _appear(tx, session))
     except BaseException:
-        sessions.remove(session.id)
+        # On a full disk this fails too; what is left then is swept at the next start.
+        with contextlib.suppress(StoreError):
+            sessions.remove(session.id)
         raise
     return sessions.get(session.id)
 
@@ -102,6 +100,10 @@ def _appear(tx: Transaction, session: Session) -> None:
     conversations.recount(tx, session.id)
     shown = {"presence": HERE, "head": session.head}
     conversations.change(tx, "chat_session", shown, "id = ?", (session.id,))
+
+
+def _insert_snapshot(tx: Transaction, session: str, values: dict[str, Any]) -> None:
+    conversations.insert(tx, "chat_snapshot", {**values, "session": session})
 
 
 def _each(do: Callable[[Transaction, Any], Any], rows: Sequence[Any]) -> Callable[[Transaction], None]:
@@ -139,10 +141,10 @@ def _check_numbers(bundle: Bundle) -> None:
     everything = (bundle.session, *bundle.messages, *bundle.runs, *bundle.calls, *bundle.snapshots)
     for each in everything:
         for name in each.__struct_fields__:
-            value = getattr(each, name)
+            value = None if name in _FREE else getattr(each, name)
             if isinstance(value, float) and not (math.isfinite(value) and 0 <= value <= _LATEST):
                 raise InputError(f"`{name}` is no time: {value}.")
-            if isinstance(value, int) and name not in ("arguments", "output") and not 0 <= value < 2**63:
+            if isinstance(value, int) and not 0 <= value < 2**63:
                 raise InputError(f"`{name}` is out of bounds.")
 
 
@@ -178,8 +180,10 @@ def _session(session: Session, id: str, head: str, now: float) -> Session:  # no
 
 
 def _message(message: Message, said: dict[str, str], ran: dict[str, str], number: int) -> Message:
+    parts = message.parts if message.deleted else checked_parts(message.role, message.state, message.parts)
     return replace(
         message,
+        parts=tuple(replace(part, status=_ended(part.status)) for part in parts),
         id=said[message.id],
         parent=_known(said, message.parent, "parent"),
         run=ran.get(message.run, ""),
@@ -196,6 +200,10 @@ def _run(run: Run, session: str, said: dict[str, str], ran: dict[str, str]) -> R
     return replace(run, id=ran[run.id], session=session, user_message=asked, state=state, holder="")
 
 
+def _ended(status: Any) -> Any:
+    return "cancelled" if status in OPEN_CALL else status
+
+
 def _calls(
     calls: Sequence[Invocation], session: str, said: dict[str, str], ran: dict[str, str]
 ) -> list[Invocation]:
@@ -208,7 +216,7 @@ def _calls(
             session=session,
             message=_known(said, call.message, "message", needed=True),
             # INVARIANT: nothing that is imported waits, runs or stands for a call on the record.
-            status="cancelled" if call.status in ("pending", "running") else call.status,
+            status=_ended(call.status),
             entry="",
         )
         for call in calls

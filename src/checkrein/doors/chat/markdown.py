@@ -23,8 +23,10 @@ _TURN = re.compile(r"## (User|Assistant|System)(?: · .*)?")
 _ASIDE = re.compile(r"### (?:Tool call|Result|Attachment|Error): .*")
 _FENCE = re.compile(r"(`{3,}).*")
 _MARKUP = re.compile(r"([\\`*_\[\]<>#&])")
-# What may begin a block that ends only where the text says so, or stand for ours.
-_RISKY = re.compile(r"^ {0,3}(?:<|>|#{1,3} |`{3}|~{3}|\[[^\]]*\]:)", re.M)
+_OURS = re.compile(rf"^ {{0,3}}(?:{_TURN.pattern}|{_ASIDE.pattern})$", re.M)
+_CODE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
+# HTML may end only where the text says so; a link's definition holds in the whole file.
+_HOLDS_ON = re.compile(r" {0,3}(?:<|\[[^\]]*\]:)")
 
 
 def written(session: Session, said: Iterable[Message]) -> str:
@@ -49,10 +51,16 @@ def read(text: str) -> tuple[str, list[tuple[Role, tuple[Part, ...]]]]:
             turns.append((role, []))
         if block:
             turns[-1][1].append(block)
-    said = [(role, (Part(text="\n\n".join(blocks)),)) for role, blocks in turns if blocks]
+    said: list[tuple[Role, tuple[Part, ...]]] = [
+        (role, (Part(text="\n\n".join(blocks)),)) for role, blocks in turns if "".join(blocks).strip()
+    ]
     if not said:
         raise InputError("There is no conversation in this file.", remedy='Turns begin with "## User".')
-    return titled(re.sub(r"\\(.)", r"\1", title).strip() or UNTITLED), said
+    return _title(re.sub(r"\\(.)", r"\1", title)), said
+
+
+def _title(text: str) -> str:
+    return titled(text if any(each.isprintable() and not each.isspace() for each in text) else UNTITLED)
 
 
 def _heading(message: Message) -> str:
@@ -68,13 +76,14 @@ def _heading(message: Message) -> str:
 
 def _blocks(part: Part) -> Iterator[str]:
     if part.kind == "text" and part.text:
-        yield _quoted(part.text) if _is_risky(part.text) else part.text
+        text = re.sub(r"\r\n?", "\n", part.text)
+        yield _quoted(text) if _is_risky(text) else text
     elif part.kind == "tool_invocation":
         yield f"### Tool call: {_plain(part.tool_name)}" + (f" · {part.status}" if part.status else "")
         yield _fenced(_json(part.data), "json")
     elif part.kind == "tool_result":
         yield f"### Result: {_plain(part.tool_name or part.tool_call_id)}"
-        yield _fenced("\n".join(words.text_of([_nameless(part)]).splitlines()) or _json(part.data))
+        yield _fenced(re.sub(r"\r\n?", "\n", words.text_of([_nameless(part)])) or _json(part.data))
     elif part.kind == "attachment":
         name = part.data.get("name") or part.data.get("uri") if isinstance(part.data, dict) else ""
         yield f"### Attachment: {_plain(str(name or part.mime_type or 'a file'))}"
@@ -97,12 +106,23 @@ def _fenced(text: str, language: str = "") -> str:
 
 def _is_risky(text: str) -> bool:
     # INVARIANT: what is said cannot pass for a turn, nor swallow one.
-    odd = text != text.strip() or "\n".join(text.splitlines()) != text
-    return odd or bool(_RISKY.search(text))
+    if text != text.strip() or text.startswith(">") or _OURS.search(text):
+        return True
+    fence = ""
+    for line in text.split("\n"):
+        code = _CODE.match(line)
+        if fence:
+            closes = code and code[1].startswith(fence) and not code[2].strip()
+            fence = "" if closes else fence
+        elif code:
+            fence = code[1]
+        elif _HOLDS_ON.match(line):
+            return True
+    return bool(fence)
 
 
 def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip(" ") if not line else f"> {line}" for line in text.split("\n"))
+    return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
 def _plain(text: str) -> str:
@@ -130,13 +150,13 @@ def _read_blocks(lines: list[str]) -> Iterator[tuple[Role, str | None]]:
 
 def _end(lines: list[str], at: int) -> int:
     """Where the block that begins here is over."""
-    fence = _FENCE.fullmatch(lines[at])
-    if fence:
-        return next((n + 1 for n in range(at + 1, len(lines)) if lines[n] == fence[1]), len(lines))
     if lines[at].startswith(">"):
         return next((n for n in range(at, len(lines)) if not lines[n].startswith(">")), len(lines))
     if _ASIDE.fullmatch(lines[at]):
-        return at + 1
+        fence = _FENCE.fullmatch(lines[at + 2]) if len(lines) > at + 2 else None
+        if not fence:
+            return at + 1
+        return next((n + 1 for n in range(at + 3, len(lines)) if lines[n] == fence[1]), len(lines))
     ours = (n for n in range(at, len(lines)) if _TURN.fullmatch(lines[n]) or _ASIDE.fullmatch(lines[n]))
     return next(ours, len(lines))
 

@@ -15,7 +15,7 @@ from checkrein.ledger import events
 from checkrein.ledger.entries import fold
 from checkrein.ledger.mirror import Mirror
 from checkrein.ledger.record import Ledger
-from checkrein.policies import Policies
+from checkrein.policies import InForce, Policies
 from checkrein.store import Transaction, records
 
 
@@ -53,11 +53,13 @@ class Finishing:
             known(each.outcome, OUTCOMES, "outcome")
 
         def finish(tx: Transaction) -> None:
-            lessons = earning.Lessons(tx)
+            lessons, forces = earning.Lessons(tx), dict[str, InForce]()
             for each in outcomes:
                 about = each.about or self._unfinished(tx, each.entry, missing=missing)
                 if about is not None:
-                    self._finish(tx, about, each, lessons)
+                    if about.project not in forces:
+                        forces[about.project] = self._policies.of(about.project)
+                    self._finish(tx, about, each, lessons, forces[about.project])
             lessons.keep()
             self._mirror.follow(tx, len(outcomes))
 
@@ -74,8 +76,10 @@ class Finishing:
         ran = found[0].status != "denied"
         return About(found[0].project, found[0].session_id, tuple(found[0].domains), began, ran)
 
-    def _finish(self, tx: Transaction, about: About, done: Outcome, lessons: earning.Lessons) -> None:
-        force, now = self._policies.of(about.project), self._clock()
+    def _finish(
+        self, tx: Transaction, about: About, done: Outcome, lessons: earning.Lessons, force: InForce
+    ) -> None:
+        now = self._clock()
         trust: dict[str, float] = {}
         if done.outcome in ("success", "failure") and about.ran:
             trust = lessons.learn(about.project, about.domains, done.outcome, force.settings, now)

@@ -135,25 +135,22 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
             return Decided(entry, _unrecorded(judged.verdict.risk, error))
 
-    def settle_soon(self, considered: Considered, tell: Callable[[Decided], None]) -> None:
-        """`settle` for who must not wait: `tell` hears the verdict once it is recorded, from any thread.
+    def settling(self, considered: Considered) -> Callable[[Transaction], None]:
+        """`settle` for who must not wait: the work that records a verdict; `settled` says what it is then.
 
         For plain verdicts (`judged.alone`) only: what may have to be decided again is settled in a thread.
         """
         entry, call, judged = considered.entry, considered.call, considered.judged
+        return lambda tx: self._record(tx, entry, call, judged, False)
 
-        def settled(error: BaseException | None) -> None:
-            if error is not None:
-                # INVARIANT: if recording fails, the verdict is deny.
-                tell(Decided(entry, _unrecorded(judged.verdict.risk, error)))
-                return
-            self.sessions.note(call.session, judged.verdict)
-            tell(Decided(entry, judged.verdict))
-
-        try:
-            self.store.offer(lambda tx: self._record(tx, entry, call, judged, False), settled)
-        except CheckreinError as error:
-            settled(error)
+    def settled(self, considered: Considered, error: BaseException | None) -> Decided:
+        """The verdict, once the work of `settling` is committed or has failed."""
+        entry, verdict = considered.entry, considered.judged.verdict
+        if error is not None:
+            # INVARIANT: if recording fails, the verdict is deny.
+            return Decided(entry, _unrecorded(verdict.risk, error))
+        self.sessions.note(considered.call.session, verdict)
+        return Decided(entry, verdict)
 
     def judge(
         self,
@@ -316,9 +313,13 @@ class Pipeline:
         finished = [Outcome(entry, outcome, output, evidence)]
         self.store.write(self._finishes.work(finished, missing=True))
 
+    def finishing(self, outcomes: Sequence[Outcome]) -> Callable[[Transaction], None]:
+        """The same for several calls at once, as work for a store; until it is done, a fate is unknown."""
+        return self._finishes.work(outcomes, missing=False)
+
     def finish_soon(self, outcomes: Sequence[Outcome]) -> Future[None]:
-        """The same for several calls at once, without waiting: until it is recorded, a fate is unknown."""
-        return self.store.submit(self._finishes.work(outcomes, missing=False))
+        """The same, without waiting."""
+        return self.store.submit(self.finishing(outcomes))
 
     def start_session(self, project: str, session: str, agent: str = "") -> None:
         """Record a session's begin and wake the domains that slept too long."""

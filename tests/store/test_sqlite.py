@@ -14,7 +14,7 @@ import pytest
 import checkrein
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.settings.sources import state_dir
-from checkrein.store import records
+from checkrein.store import Offer, records
 from checkrein.store.phases import clear_phase, set_phase
 from checkrein.store.sqlite import FILE, SqliteStore, _table, migrations
 
@@ -261,8 +261,7 @@ def test_who_does_not_want_to_hear_any_more_takes_nobody_along():
     first = threading.Thread(target=store.write, args=(slow,))
     first.start()
     held.wait()
-    store.offer(lambda _tx: None, deaf)
-    store.offer(fails, deaf)
+    store.offer([Offer(lambda _tx: None, deaf), Offer(fails, deaf)])
     gone = store.submit(lambda _tx: None)
     assert gone.cancel()
     later = store.submit(lambda _tx: "said")

@@ -21,6 +21,7 @@ CHECKPOINT_EVERY = 1000
 _HEAD, _CARDS, _FILED = "ledger.head", "ledger.cards", "ledger.filed"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _SHIFTS = tuple(range(75, -1, -5))
+# So many are filed at once; half as many, where others write anyway.
 FILE_EVERY = 32
 _SET_ASIDE = "Run `checkrein audit verify`; to go on, move the store aside and keep it as evidence."
 
@@ -98,6 +99,11 @@ class Ledger:
             tx.scratch[_FILED] = count = len(self._unfiled)
             lookup.file(tx, self._last[0], self._unfiled)
             tx.after(lambda: self._unfiled.__delitem__(slice(count)))
+
+    @property
+    def worth_filing(self) -> bool:
+        """Whether enough is not filed yet that somebody who writes anyway had better do it."""
+        return len(self._unfiled) >= FILE_EVERY // 2 and not self._filing
 
     def checkpoint(self, tx: Transaction) -> Checkpoint | None:
         """Sign the head, unless there is nothing new to sign or what is there does not verify."""

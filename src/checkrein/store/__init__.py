@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -41,6 +41,17 @@ class Transaction(Reader, Protocol):
         ...
 
 
+class Offer(NamedTuple):
+    """Work for who must not wait; `tell` hears that it is committed, or what went wrong.
+
+    `alone`: it makes one statement and reads nothing it wrote.
+    """
+
+    work: Callable[[Transaction], Any]
+    tell: Callable[[BaseException | None], None]
+    alone: bool = False
+
+
 class Store(Reader, Protocol):
     """A transactional store with a single writer."""
 
@@ -56,10 +67,10 @@ class Store(Reader, Protocol):
         """Submit and wait. `alone`: the work makes one statement and reads nothing it wrote."""
         ...
 
-    def offer(self, work: Callable[[Transaction], Any], tell: Callable[[BaseException | None], None]) -> None:
-        """Work of one statement: done at once where nobody else is writing, else with the next group.
+    def offer(self, offers: Sequence[Offer]) -> None:
+        """Works that make one group: done at once where nobody else is writing, else with the next group.
 
-        `tell` is called once it is committed, or with what went wrong; here, or on the writer's thread.
+        Whoever offers them is told here, or on the writer's thread.
         """
         ...
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
-from checkrein.store import Row, Transaction
+from checkrein.store import Offer, Row, Transaction
 
 T = TypeVar("T")
 APPLICATION_ID = 0x43484B52
@@ -195,18 +195,21 @@ class SqliteStore:
                 self._turn.release()
         return self.submit(work, durable=durable).result()
 
-    def offer(self, work: Callable[[Transaction], Any], tell: Callable[[BaseException | None], None]) -> None:
-        own = _Work(work, False, alone=True, tell=tell)
+    def offer(self, offers: Sequence[Offer]) -> None:
+        group = [_Work(each.work, False, alone=each.alone, tell=each.tell) for each in offers]
         if not self._queue and self._turn.acquire(blocking=False):
             try:
                 self._check_open()
-                self._commit_single(own)
+                if len(group) == 1 and group[0].alone:
+                    self._commit_single(group[0])
+                else:
+                    self._commit_all(group)
             finally:
                 self._turn.release()
             return
         with self._closing:
             self._check_open()
-            self._queue.append(own)
+            self._queue.extend(group)
         self._wake.set()
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:

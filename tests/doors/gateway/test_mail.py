@@ -1,65 +1,135 @@
-"""Verdicts from another thread reach who waits for them, each its own, with few wake-ups."""
+"""What goes onto the record in one moment goes together, and everybody hears of their own."""
 
 import asyncio
 import threading
 
-from checkrein.doors.gateway.mail import Mail, Told
-from checkrein.judged import Decided
-from checkrein.policy import refuse
+import pytest
 
-VERDICT = refuse("floor", "No.", "Ask.")
+from checkrein.doors.gateway.mail import CROWD, Mail
+from checkrein.errors import StoreError
+from checkrein.store import Offer
+from checkrein.store.changes import change_number, set_number
 
 
-def test_a_verdict_that_is_there_at_once_needs_no_waiting():
+def note(name, number):
+    return lambda tx: set_number(tx, name, number)
+
+
+def heard(error):
+    if error is not None:
+        raise error
+    return "written"
+
+
+def groups(pipeline, monkeypatch):
+    """How many works each hand-over had."""
+    found, offer = [], pipeline.store.offer
+
+    def counted(offers):
+        found.append(len(offers))
+        offer(offers)
+
+    monkeypatch.setattr(pipeline.store, "offer", counted)
+    return found
+
+
+def test_what_is_sent_in_one_moment_is_one_group_and_is_there_when_it_is_answered(pipeline, monkeypatch):
+    found = groups(pipeline, monkeypatch)
+
     async def go():
-        told = Told(Mail())
-        told(Decided("e1", VERDICT))
-        assert told.decided.entry == "e1"
-        assert (await told.coming()).entry == "e1"
+        mail = Mail(pipeline.store)
 
-    asyncio.run(go())
+        async def one(number):
+            assert await mail.send(note(f"n{number}", number + 1), heard).answer() == "written"
+            return change_number(pipeline.store, f"n{number}")
+
+        return await asyncio.gather(*(one(number) for number in range(30)))
+
+    assert asyncio.run(go()) == list(range(1, 31))
+    assert found == [30]
 
 
-def test_each_waits_for_its_own_however_many_come_from_elsewhere():
+def test_who_is_answered_by_the_writer_gets_their_own(pipeline):
+    held, go_on = threading.Event(), threading.Event()
+
+    def slow(_tx):
+        held.set()
+        go_on.wait()
+
     async def go():
-        mail = Mail()
-        waiting = [Told(mail) for _ in range(500)]
-        coming = [each.coming() for each in waiting]
-
-        def tell():
-            for number, each in enumerate(waiting):
-                each(Decided(f"e{number}", VERDICT))
-
-        thread = threading.Thread(target=tell)
+        mail = Mail(pipeline.store)
+        thread = threading.Thread(target=pipeline.store.write, args=(slow,))
         thread.start()
-        found = await asyncio.gather(*coming)
+        held.wait()
+        letters = [mail.send(note(f"n{n}", n), lambda _error, n=n: n) for n in range(200)]
+        await asyncio.sleep(0.05)
+        assert not any(each.coming.done() for each in letters)
+        go_on.set()
+        found = await asyncio.gather(*(each.answer() for each in letters))
         thread.join()
-        assert [each.entry for each in found] == [f"e{number}" for number in range(500)]
+        return found
 
-    asyncio.run(go())
+    assert asyncio.run(go()) == list(range(200))
 
 
-def test_a_verdict_between_the_look_and_the_waiting_is_not_lost():
+def test_one_that_cannot_be_written_takes_no_other_along(pipeline):
+    def bad(_tx):
+        raise ValueError("mine")
+
     async def go():
-        for _ in range(200):
-            told = Told(Mail())
-            thread = threading.Thread(target=told, args=(Decided("e1", VERDICT),))
-            thread.start()
-            async with asyncio.timeout(5):
-                assert (await told.coming()).entry == "e1"
-            thread.join()
+        mail = Mail(pipeline.store)
+        letters = [mail.send(each, heard) for each in (note("a", 1), bad, note("b", 2))]
+        return await asyncio.gather(*(each.answer() for each in letters), return_exceptions=True)
 
-    asyncio.run(go())
+    first, second, third = asyncio.run(go())
+    assert (first, third) == ("written", "written") and isinstance(second, ValueError)
+    assert [change_number(pipeline.store, name) for name in "ab"] == [1, 2]
 
 
-def test_who_stopped_waiting_disturbs_nobody():
+@pytest.mark.parametrize("late", [False, True])
+def test_who_stopped_waiting_is_heard_for(pipeline, late):
+    """Cancelled before it was written or after: it happened, and somebody learns of it."""
+    unwanted = []
+
     async def go():
-        mail = Mail()
-        first, second = Told(mail), Told(mail)
-        gone, coming = first.coming(), second.coming()
-        gone.cancel()
-        first(Decided("e1", VERDICT))
-        second(Decided("e2", VERDICT))
-        assert (await coming).entry == "e2"
+        mail = Mail(pipeline.store)
+
+        async def wait():
+            await mail.send(note("a", 1), heard).answer(unwanted.append)
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        if late:
+            asyncio.get_running_loop().call_soon(task.cancel)
+        else:
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.01)
 
     asyncio.run(go())
+    assert unwanted == ["written"]
+    assert change_number(pipeline.store, "a") == 1
+
+
+def test_a_store_that_is_closed_is_an_answer(pipeline):
+    async def go():
+        mail = Mail(pipeline.store)
+        pipeline.store.close()
+        with pytest.raises(StoreError):
+            await mail.send(note("a", 1), heard).answer()
+
+    asyncio.run(go())
+
+
+def test_what_waits_goes_along_with_a_crowd_and_with_nobody_else(pipeline):
+    told = []
+
+    async def go():
+        mail = Mail(pipeline.store, lambda: [Offer(note("along", 7), told.append)])
+        await mail.send(note("a", 1), heard).answer()
+        assert not told
+        await asyncio.gather(*(mail.send(note("a", n), heard).answer() for n in range(CROWD)))
+
+    asyncio.run(go())
+    assert told == [None] and change_number(pipeline.store, "along") == 7

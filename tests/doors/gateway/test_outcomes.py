@@ -99,10 +99,10 @@ def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project,
     entries = [decide(pipeline, project, number) for number in range(3)]
     said, finish = [], Finishing._finish
 
-    def fails(self, tx, about, done, lessons):
+    def fails(self, tx, about, done, lessons, force):
         if done.output == "poison":
             raise RuntimeError("it cannot be written down")
-        finish(self, tx, about, done, lessons)
+        finish(self, tx, about, done, lessons, force)
 
     monkeypatch.setattr(Finishing, "_finish", fails)
 

@@ -22,7 +22,7 @@ from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
 from checkrein.doors.gateway.errands import UNKNOWN, Came, Errands, Servers
 from checkrein.doors.gateway.inventory import Inventory
-from checkrein.doors.gateway.mail import Mail, Told
+from checkrein.doors.gateway.mail import Mail
 from checkrein.doors.gateway.messages import (
     INVALID_PARAMS,
     STATELESS,
@@ -41,8 +41,6 @@ from checkrein.store.records import of_entries
 from checkrein.taint import why_held
 
 T = TypeVar("T")
-
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 class Call(msgspec.Struct):
@@ -81,7 +79,7 @@ class Calls:
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
         self.errands = Errands(servers, inventory, self.outcomes)
-        self._mail = Mail()
+        self.mail = Mail(pipeline.store, self.outcomes.along)
         self._limit = (0.0, 0.0)
 
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Any:
@@ -155,11 +153,9 @@ class Calls:
 
     async def _settled_soon(self, made: Call, considered: Considered) -> Decided:
         """A plain allow, which many calls at once put on the record together."""
-        told = Told(self._mail)
-        self._pipeline.settle_soon(considered, told)
-        found = told.decided
-        if found is None:
-            found = await self._wanted(told.coming(), self._not_wanted)
+        pipeline = self._pipeline
+        letter = self.mail.send(pipeline.settling(considered), partial(pipeline.settled, considered))
+        found = await letter.answer(self._not_wanted)
         risk, call = found.verdict.risk, made.call
         if found.verdict.word == "allow":
             self.outcomes.began(
@@ -176,9 +172,7 @@ class Calls:
 
     async def _in_thread(self, work: Callable[[], T], not_wanted: Callable[[T], None]) -> T:
         """Work that is done to its end, also where nobody waits for it any more."""
-        return await self._wanted(asyncio.ensure_future(asyncio.to_thread(work)), not_wanted)
-
-    async def _wanted(self, task: asyncio.Future[T], not_wanted: Callable[[T], None]) -> T:
+        task = asyncio.ensure_future(asyncio.to_thread(work))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -401,8 +395,6 @@ class Calls:
     def _tool_call(
         self, client: Client, offered: Offered, arguments: Message, project: str, trusted: bool
     ) -> ToolCall:
-        # INVARIANT: what a server says of its tools never says that it is trusted.
-        annotations = {name: offered.annotations[name] for name in _HINTS if name in offered.annotations}
         return ToolCall(
             tool=offered.tool,
             server=offered.server,
@@ -413,7 +405,7 @@ class Calls:
             session=client.visit.session,
             project=project,
             cwd=project if project.startswith("/") else "",
-            annotations={**annotations, "pinned": True} if trusted else annotations,
+            annotations=offered.hints(trusted),
             definition=offered.hash,
         )
 

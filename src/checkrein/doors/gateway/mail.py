@@ -1,30 +1,103 @@
-"""Verdicts on their way from the store's thread to the loop: one wake-up for as many as there are."""
+"""What the loop puts on the record: all of one moment is handed over together, and each hears of its own.
+
+The store commits it right here where nobody else is writing; else its writer does, and one wake-up brings
+back as many answers as there are.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from checkrein.judged import Decided
+from checkrein.errors import CheckreinError
+from checkrein.store import Offer, Store, Transaction
+
+T = TypeVar("T")
+# So many at once are a crowd: what waits for a quiet moment goes along with them.
+CROWD = 4
+
+
+class Letter(Generic[T]):
+    """One work on its way to the record, and what it comes to for who waits."""
+
+    __slots__ = ("_found", "_made", "_unwanted", "coming")
+
+    def __init__(self, coming: asyncio.Future[T], made: Callable[[BaseException | None], T]) -> None:
+        self.coming, self._made = coming, made
+        self._found: tuple[T] | None = None
+        self._unwanted: Callable[[T], None] | None = None
+
+    def settle(self, error: BaseException | None) -> None:
+        """On the loop, once it is committed or has failed."""
+        try:
+            found = self._made(error)
+        except BaseException as wrong:  # noqa: BLE001 - it belongs to who waits
+            if not self.coming.done():
+                self.coming.set_exception(wrong)
+            return
+        self._found = (found,)
+        if not self.coming.done():
+            self.coming.set_result(found)
+        elif self._unwanted is not None:
+            self._unwanted(found)
+
+    async def answer(self, unwanted: Callable[[T], None] | None = None) -> T:
+        """What it came to; `unwanted` hears it in the place of who stopped waiting: it happens all the same."""
+        try:
+            return await self.coming
+        except asyncio.CancelledError:
+            # It may have been written between the cancelling and our hearing of it.
+            if self._found is None:
+                self._unwanted = unwanted
+            elif unwanted is not None:
+                unwanted(self._found[0])
+            raise
 
 
 class Mail:
-    """A letter box. Anybody drops in; the loop that made it takes out."""
+    """The way from one loop to the record and back. `along` is asked what else may go with a crowd."""
 
-    def __init__(self) -> None:
-        self._letters: deque[tuple[asyncio.Future[Decided], Decided]] = deque()
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, store: Store, along: Callable[[], Sequence[Offer]] = tuple) -> None:
+        self._store, self._along = store, along
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._leaving: list[Offer] = []
+        self._letters: deque[tuple[Letter[Any], BaseException | None]] = deque()
         self._lock = threading.Lock()
         self._rung = False
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
+    def send(
+        self,
+        work: Callable[[Transaction], Any],
+        made: Callable[[BaseException | None], T],
+        *,
+        alone: bool = True,
+    ) -> Letter[T]:
+        """Have work committed with everything else of this moment. `alone`: it makes one statement."""
+        letter = Letter(self._loop.create_future(), made)
+        self._leaving.append(Offer(work, lambda error: self._told(letter, error), alone))
+        if len(self._leaving) == 1:
+            self._loop.call_soon(self._leave)
+        return letter
 
-    def drop(self, waiting: asyncio.Future[Decided], decided: Decided) -> None:
+    def _leave(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        if len(leaving) >= CROWD:
+            leaving.extend(self._along())
+        try:
+            self._store.offer(leaving)
+        except CheckreinError as error:
+            for each in leaving:
+                each.tell(error)
+
+    def _told(self, letter: Letter[Any], error: BaseException | None) -> None:
+        if threading.get_ident() == self._thread:
+            letter.settle(error)
+            return
         with self._lock:
-            self._letters.append((waiting, decided))
+            self._letters.append((letter, error))
             ring, self._rung = not self._rung, True
         if ring:
             self._loop.call_soon_threadsafe(self._empty)
@@ -33,31 +106,5 @@ class Mail:
         with self._lock:
             letters, self._letters = self._letters, deque()
             self._rung = False
-        for waiting, decided in letters:
-            if not waiting.done():
-                waiting.set_result(decided)
-
-
-class Told:
-    """Waits for one verdict. Called with it, at once or from another thread."""
-
-    def __init__(self, mail: Mail) -> None:
-        self._mail, self._lock = mail, threading.Lock()
-        self._waiting: asyncio.Future[Decided] | None = None
-        self.decided: Decided | None = None
-
-    def __call__(self, decided: Decided) -> None:
-        with self._lock:
-            self.decided = decided
-            waiting = self._waiting
-        if waiting is not None:
-            self._mail.drop(waiting, decided)
-
-    def coming(self) -> asyncio.Future[Decided]:
-        """The verdict, on the loop."""
-        with self._lock:
-            waiting = self._waiting = self._mail.loop.create_future()
-            decided = self.decided
-        if decided is not None:
-            waiting.set_result(decided)
-        return waiting
+        for letter, error in letters:
+            letter.settle(error)

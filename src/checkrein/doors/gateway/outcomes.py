@@ -8,14 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from checkrein.errors import CheckreinError
 from checkrein.finishing import About, Outcome
 from checkrein.pipeline import Pipeline
+from checkrein.store import Offer
 
 SECONDS = 0.05
 MOST = 256
+# Fewer than this are not worth going along with others.
+FEW = 8
 
 
 class Outcomes:
@@ -47,17 +51,28 @@ class Outcomes:
         waiting, self._waiting = self._waiting, []
         return self._hand_over(waiting) if waiting else None
 
+    def along(self) -> list[Offer]:
+        """What there is to do, for a crowd that writes anyway: nobody else then writes beside it."""
+        ledger, found = self._pipeline.ledger, list[Offer]()
+        if len(self._waiting) >= FEW:
+            # The timer stays: what comes meanwhile may not find company.
+            waiting, self._waiting = self._waiting, []
+            tell = partial(self._looked_at, waiting)
+            found.append(Offer(self._pipeline.finishing(waiting), tell))
+        if ledger.worth_filing:
+            found.append(Offer(ledger.file, _filed))
+        return found
+
     def _hand_over(self, waiting: list[Outcome]) -> Future[None] | None:
         try:
             done = self._pipeline.finish_soon(waiting)
         except CheckreinError as error:
             self._say(f"{len(waiting)} outcome(s) could not be recorded: {error}")
             return None
-        done.add_done_callback(lambda done: self._looked_at(done, waiting))
+        done.add_done_callback(lambda done: self._looked_at(waiting, done.exception()))
         return done
 
-    def _looked_at(self, done: Future[None], waiting: list[Outcome]) -> None:
-        error = done.exception()
+    def _looked_at(self, waiting: list[Outcome], error: BaseException | None) -> None:
         if error is None:
             return
         if len(waiting) > 1 and not isinstance(error, CheckreinError):
@@ -72,3 +87,7 @@ class Outcomes:
         done = self.flush()
         if done is not None:
             await asyncio.gather(asyncio.wrap_future(done), return_exceptions=True)
+
+
+def _filed(_error: BaseException | None) -> None:
+    """What could not be filed now is filed with the next."""

@@ -52,8 +52,9 @@ class Desk:
         _OPEN.add(self.id)
         self.toolbox = Toolbox(hub.pipeline, hub.catalogue)
         self._offer = offer.Offer(self.toolbox)
-        self.engines, self.journal = Engines(), Journal(hub.pipeline, Vault(state_dir() / "gateway"))
-        judge = Judge(hub.pipeline, hub.catalogue, hub.calls.outcomes, hub.user)
+        mail = hub.calls.mail
+        self.engines, self.journal = Engines(), Journal(hub.pipeline, Vault(state_dir() / "gateway"), mail)
+        judge = Judge(hub.pipeline, hub.catalogue, hub.calls.outcomes, mail, hub.user)
         self.asking = Asking(hub)
         calls = Calls(hub, judge, Carrier(hub), self.asking, self.journal)
         self._runner = Runner(hub, self.engines, calls, self.asking, self.journal, self.id)

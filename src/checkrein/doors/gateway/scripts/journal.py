@@ -6,15 +6,14 @@ The runner and the desk write here. Everything a script says is sealed; the ledg
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
 from checkrein.call import digest
+from checkrein.doors.gateway.mail import Mail
 from checkrein.doors.gateway.scripts.run import Answered, Run, Script
 from checkrein.doors.gateway.scripts.vault import Vault
 from checkrein.execute.sandbox import DamagedError, Wanted
@@ -51,8 +50,8 @@ _rest = msgspec.msgpack.Decoder(Rest)
 class Journal:
     """The rows of runs, sealed and opened."""
 
-    def __init__(self, pipeline: Pipeline, vault: Vault) -> None:
-        self._pipeline, self._vault = pipeline, vault
+    def __init__(self, pipeline: Pipeline, vault: Vault, mail: Mail) -> None:
+        self._pipeline, self._vault, self._mail = pipeline, vault, mail
 
     # -- runs -------------------------------------------------------------------------------------------
 
@@ -215,33 +214,16 @@ class Journal:
                 run.known[row.number] = answered
 
     async def _put(self, row: CallRow) -> None:
-        """One row, at once where nobody else is writing: every call of a script comes by twice."""
-        loop = asyncio.get_running_loop()
-        written: asyncio.Future[None] = loop.create_future()
-        here = threading.get_ident()
-
-        def told(error: BaseException | None) -> None:
-            if threading.get_ident() == here:
-                _settle(written, error)
-            else:
-                # Whoever writes is not troubled by a gateway that has ended.
-                with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_settle, written, error)
-
-        self._pipeline.store.offer(lambda tx: put_call(tx, row), told)
-        await asyncio.shield(written)
+        """One row, with whatever else goes onto the record in this moment."""
+        await self._mail.send(lambda tx: put_call(tx, row), _written).answer()
 
     async def _write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
         return await asyncio.shield(asyncio.wrap_future(self._pipeline.store.submit(work, durable=durable)))
 
 
-def _settle(written: asyncio.Future[None], error: BaseException | None) -> None:
-    if written.done():
-        return
-    if error is None:
-        written.set_result(None)
-    else:
-        written.set_exception(error)
+def _written(error: BaseException | None) -> None:
+    if error is not None:
+        raise error
 
 
 def _whose(row: RunRow) -> dict[str, Any]:

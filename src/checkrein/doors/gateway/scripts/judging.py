@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from checkrein.call import ToolCall, Verdict
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
-from checkrein.doors.gateway.mail import Mail, Told
+from checkrein.doors.gateway.mail import Mail
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.scripts.run import DOOR, Run
 from checkrein.execute.sandbox import Wanted
@@ -22,7 +23,6 @@ from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce
 from checkrein.taint import why_held
 
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 # Why a question is not put: somebody said no a moment ago, or too many wait already.
 _WORD_OF_STAGE = {"repeat": "elicitation_declined", "flood": "rate_limited"}
 
@@ -30,9 +30,11 @@ _WORD_OF_STAGE = {"repeat": "elicitation_declined", "flood": "rate_limited"}
 class Judge:
     """The pipeline, as scripts' calls meet it."""
 
-    def __init__(self, pipeline: Pipeline, catalogue: Catalogue, outcomes: Outcomes, user: str) -> None:
+    def __init__(
+        self, pipeline: Pipeline, catalogue: Catalogue, outcomes: Outcomes, mail: Mail, user: str
+    ) -> None:
         self._pipeline, self._catalogue, self._user = pipeline, catalogue, user
-        self._outcomes, self._mail = outcomes, Mail()
+        self._outcomes, self._mail = outcomes, mail
 
     def offered(self, run: Run, wanted: Wanted) -> Offered | str:
         """The tool as it is now, or why it cannot be called."""
@@ -47,9 +49,6 @@ class Judge:
         """A script's call in the words every door uses; the arguments are exactly what would be executed."""
         row, project = run.row, run.row.project
         server, tool = run.script.names.get(wanted.name, ("", wanted.name))
-        # INVARIANT: what a server says of its tools never says that it is trusted.
-        stated = offered.annotations if offered is not None else {}
-        annotations = {name: stated[name] for name in _HINTS if name in stated}
         return ToolCall(
             tool=tool,
             server=server,
@@ -61,7 +60,7 @@ class Judge:
             project=project,
             cwd=project if project.startswith("/") else "",
             call_id=f"{row.id}:{wanted.id}",
-            annotations={**annotations, "pinned": True} if trusted else annotations,
+            annotations=offered.hints(trusted) if offered is not None else {},
             definition=offered.hash if offered is not None else "",
             profile=row.profile,
         )
@@ -87,11 +86,9 @@ class Judge:
             return considered
         if not considered.judged.alone or considered.durable:
             return await asyncio.shield(asyncio.to_thread(self._pipeline.settle, considered))
-        told = Told(self._mail)
-        self._pipeline.settle_soon(considered, told)
-        found = told.decided
-        if found is None:
-            found = await asyncio.shield(told.coming())
+        pipeline = self._pipeline
+        letter = self._mail.send(pipeline.settling(considered), partial(pipeline.settled, considered))
+        found = await letter.answer()
         call, domains = considered.call, found.verdict.risk.domains
         if found.verdict.word == "allow":
             about = About(call.project, call.session, domains, self._pipeline.clock())

@@ -21,14 +21,16 @@ from pathlib import Path
 import msgspec
 
 from checkrein.ledger.entries import Entry, fold
-from checkrein.store import Store, Transaction, records
+from checkrein.store import Row, Store, Transaction, records
 from checkrein.store.changes import change_number, set_number
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.jsonl")
 _SETTLING = ("decided", "answered", "finished", "closed")
+# In the canonical text of a refusal, and hardly anywhere else.
+_REFUSED = '"verdict":"deny"'
 _WATERMARK = "mirror"
 # Records read back at once, and the break after them.
-_GROUP, _BREAK = 64, 0.005
+_GROUP, _BREAK = 256, 0.005
 # So many lines of one commit are written at once.
 _FEW = 4
 _LONGEST_GOODBYE = 5.0
@@ -104,11 +106,12 @@ class Mirror:
         try:
             settled = records.after(self._store, position, _SETTLING)
             while group := list(islice(settled, _GROUP)):
-                entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in group))))
+                rows = [row for row in group if _may_settle(row)]
+                entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in rows))))
                 known = {entry.id: entry for entry in entries}
                 settled_now = [
                     (entry, row[1])
-                    for row in group
+                    for row in rows
                     if (entry := known.get(row[3])) is not None and entry.settled_by == row[0]
                 ]
                 for (project, _day), lines in groupby(settled_now, key=_place):
@@ -149,14 +152,19 @@ class Mirror:
         path = folder / f"{_day(lines[0][1])}.jsonl"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            for entry in fresh:
-                line = _encode(entry) + b"\n"
-                if os.write(descriptor, line) != len(line):
-                    self._written.pop(folder)
-                    raise OSError(28, "No space left on device")
-                self._written[folder] = entry.settled_by or 0
+            content = b"".join([_encode(entry) + b"\n" for entry in fresh])
+            # How far a file got that took only part of it, is read from the file.
+            self._written.pop(folder)
+            if os.write(descriptor, content) != len(content):
+                raise OSError(28, "No space left on device")
+            self._written[folder] = fresh[-1].settled_by or 0
         finally:
             os.close(descriptor)
+
+
+def _may_settle(row: Row) -> bool:
+    """Whether a record could be the last of its call: of the decisions, only a refusal is."""
+    return row[2] != "decided" or _REFUSED in row[4]
 
 
 def _day(at: float) -> str:

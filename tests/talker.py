@@ -39,7 +39,7 @@ class Talker:
     def __getattr__(self, name):
         def do(**given):
             self.asked.append((name, given))
-            if given.get("session", given.get("id", "s1")) not in self.told:
+            if (given.get("session", given.get("id")) or "s1") not in self.told:
                 raise NotFoundError("There is no such session.", remedy="See the list.")
             return {"did": name, **msgspec.to_builtins(given)}
 
@@ -58,6 +58,17 @@ class Talker:
         if id not in self.told:
             raise NotFoundError("There is no such session.", remedy="See the list.")
         return {"session": {"id": id, "title": "One"}, "messages": [], "last": f"e-{len(self.told[id])}"}
+
+    def events(self, *, session, after, wait):
+        self.asked.append(("events", {"session": session, "after": after, "wait": wait}))
+        if session not in self.told:
+            raise NotFoundError("There is no such session.")
+        told = self.told[session]
+        seen = int(after.partition("-")[2]) if after else len(told)
+        with self.news:
+            self.news.wait_for(lambda: len(told) > seen, wait)
+            found = [msgspec.to_builtins(each) for each in told[seen:]]
+        return {"events": found, "last": f"e-{len(told)}"}
 
     def export(self, *, id, form):
         return {"text": f"# {id}\n", "name": "One.md" if form == "markdown" else "One.json"}

@@ -2,6 +2,7 @@ import pytest
 
 from checkrein.console.desk import Desk
 from checkrein.errors import InputError
+from checkrein.peers import Peer
 
 
 @pytest.fixture
@@ -45,3 +46,10 @@ def test_who_is_connected_is_asked_of_the_gateway_if_there_is_one(pipeline, agen
 
     assert desk.connected() == []
     assert Desk(pipeline, agents, None, Gateway).connected() == [{"label": "one"}]
+
+
+def test_a_program_asks_as_the_process_it_is(desk):
+    asked = desk.asked_by(Peer(7, 0), "ci")
+    assert (asked.peer.pid, asked.signed_in, asked.channel) == (7, False, "api")
+    assert asked.actor == "root (token ci)"
+    assert desk.asked.signed_in

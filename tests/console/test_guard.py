@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from checkrein.console.guard import LARGEST_BODY, POLICY
+from checkrein.console.guard import LARGEST_BODY, LARGEST_UPLOAD, POLICY, _largest
 
 
 @pytest.mark.parametrize("path", ["/", "/signin/x", "/static/console.css", "/nothing/here"])
@@ -83,3 +83,25 @@ def test_a_body_without_a_length_is_counted(visitor):
 def test_a_length_that_is_none_is_refused(visitor):
     answer = visitor.request("POST", f"{visitor.place}/health/verify", headers={"Content-Length": "-1"})
     assert answer.status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "largest"),
+    [
+        ("/api/v1/sessions/a/messages", LARGEST_UPLOAD),
+        ("/at/x/chat/api/sessions/import", LARGEST_UPLOAD),
+        ("/at/x/chat/a/send", LARGEST_UPLOAD),
+        ("/at/x/chats", LARGEST_BODY),
+        ("/api/v1/sessions", LARGEST_BODY),
+        ("/at/x/y/chat/api/sessions/import", LARGEST_BODY),
+        ("/other/messages", LARGEST_BODY),
+    ],
+)
+def test_more_is_taken_only_where_files_are_sent(path, largest):
+    assert _largest(path) == largest
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+def test_only_the_api_knows_more_methods(visitor, method):
+    assert visitor.request(method, f"{visitor.place}/calls").status == 405
+    assert visitor.request(method, f"{visitor.place}/chat/api/nothing").status == 403

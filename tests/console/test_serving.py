@@ -47,3 +47,7 @@ def test_it_stops_soon_also_while_pages_listen(pipeline, agents, visitor):
     assert time.monotonic() - begun < 2.5
     line.close()
     assert pipeline.broker.reachable is False
+
+
+def test_it_says_where_it_is(console):
+    assert console.address == f"http://127.0.0.1:{console.port}"

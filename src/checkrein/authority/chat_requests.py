@@ -20,7 +20,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000)]
 LONGEST_WAIT = 25.0
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Given(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Parameters of a request. What is not known is refused, not dropped."""
 
 

@@ -17,7 +17,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from checkrein.authority.token import API
 from checkrein.console import entrance
+from checkrein.console.api.calling import METHODS, for_browsers, for_programs
 from checkrein.console.desk import Desk
 from checkrein.console.guard import Guard, TooLarge
 from checkrein.console.rendering import FOLDER, page
@@ -99,12 +101,16 @@ ACTIONS: dict[str, Handler] = {
 
 def build(desk: Desk) -> ASGIApp:
     """The application; `desk.port` is set before the first request comes."""
-    inside: list[BaseRoute] = [Route("/feed", entrance.feed, methods=["GET"])]
+    inside: list[BaseRoute] = [
+        Route("/feed", entrance.feed, methods=["GET"]),
+        Route("/chat/api/{rest:path}", for_browsers, methods=METHODS),
+    ]
     inside += [Route(path, endpoint(handler), methods=["GET"]) for path, handler in PAGES.items()]
     inside += [Route(path, endpoint(handler), methods=["POST"]) for path, handler in ACTIONS.items()]
     app = Starlette(
         routes=[
             Mount("/at/{place}", routes=inside),
+            Route(f"{API}/{{rest:path}}", for_programs, methods=METHODS),
             Route("/signin/{secret}", entrance.sign_in, methods=["GET"]),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             Route("/{rest:path}", entrance.outside, methods=["GET"]),

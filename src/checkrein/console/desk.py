@@ -12,17 +12,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from checkrein.agents import Agents
 from checkrein.authority import Asked, perform
+from checkrein.console.api.holders import Holders
+from checkrein.console.api.streams import Streams
 from checkrein.console.checking import Check
 from checkrein.console.feed import Feed
 from checkrein.console.signin import SignIn
+from checkrein.doors.gateway.http_peer import Holders as Peers
 from checkrein.errors import CheckreinError, InputError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.store import Store
 
 if TYPE_CHECKING:
+    from checkrein.authority.chat import Chat
     from checkrein.authority.upstream import Gateway
 
 _UNKNOWN = "There is no request"
@@ -39,16 +45,23 @@ class Desk:
         agents: Agents,
         stop: Callable[[], None] | None,
         gateway: Callable[[], Gateway] | None = None,
+        chat: Callable[[], Chat] | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.signin = SignIn()
+        self.holders = Holders(pipeline.store, pipeline.clock)
+        self.peers = Peers()
+        self.streams = Streams()
         self.feed = Feed(pipeline.store)
         self.check = Check(pipeline)
         self.port = 0
         self._lock = threading.Lock()
         self._refused: dict[str, float] = {}
         self.failures: deque[str] = deque(maxlen=_MOST_FAILURES)
-        self._asked = Asked(pipeline, agents, Peer(0, os.geteuid()), stop, signed_in=True, gateway=gateway)
+        # Whoever signed in.
+        self.asked = Asked(
+            pipeline, agents, Peer(0, os.geteuid()), stop, signed_in=True, gateway=gateway, chat=chat
+        )
 
     @property
     def store(self) -> Store:
@@ -56,7 +69,7 @@ class Desk:
 
     @property
     def actor(self) -> str:
-        return self._asked.actor
+        return self.asked.actor
 
     def now(self) -> float:
         return self.pipeline.clock()
@@ -70,7 +83,7 @@ class Desk:
                 return
             self._refused[why] = now
         with contextlib.suppress(CheckreinError):
-            self._asked.agents.refused("console", why)
+            self.asked.agents.refused("console", why)
 
     def failed(self, error: Exception) -> None:
         """A page failed through no fault of its reader; kept for the health page."""
@@ -83,11 +96,15 @@ class Desk:
 
     def connected(self) -> list[dict[str, Any]]:
         """The MCP clients at the gateway now."""
-        return self._asked.gateway().clients() if self._asked.gateway is not None else []
+        return self.asked.gateway().clients() if self.asked.gateway is not None else []
+
+    def asked_by(self, peer: Peer, token: str) -> Asked:
+        """What a program asks that shows a token: as the process it is, not as somebody who signed in."""
+        return msgspec.structs.replace(self.asked, peer=peer, token=token, signed_in=False)
 
     def ask(self, verb: str, **params: Any) -> Any:
         """Have the authority do something, or raise why not."""
-        return perform(self._asked, verb, params)
+        return perform(self.asked, verb, params)
 
     def offered(self, verb: str, **params: Any) -> Any:
         """The same, but None where this server does not know the request."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 4 << 20
+# What is said with files, and a conversation that comes back.
+LARGEST_UPLOAD = 16 << 20
+_API = re.compile(r"/api/v1/|/at/[^/]+/chat/api/")
+_UPLOADS = re.compile(r"/api/v1/sessions/(?:import|[^/]+/messages)$|/at/[^/]+/chat(?:/|$)")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -28,6 +33,8 @@ _SAFE = ("GET", "HEAD")
 # What no browser of a person's does by itself; it is recorded.
 _SUSPICIOUS = (403, 421)
 _METHODS = (*_SAFE, "POST")
+_API_METHODS = (*_METHODS, "PATCH", "DELETE")
+_CODES = {400: "input.invalid", 403: "other_site", 405: "no_such_method", 413: "too_large", 421: "other_host"}
 
 
 class TooLarge(Exception):  # noqa: N818 - not a fault of ours: the sender hears of it
@@ -63,10 +70,10 @@ class Guard:
         if status:
             if status in _SUSPICIOUS:
                 await run_in_threadpool(self._note, why)
-            await PlainTextResponse(f"{why}\n", status)(scope, receive, dressed)
+            await _refusal(scope["path"], status, why)(scope, receive, dressed)
             return
         try:
-            await self._app(scope, _limited(receive), dressed)
+            await self._app(scope, _limited(receive, _largest(scope["path"])), dressed)
         except Exception as error:  # noqa: BLE001 - its page has been sent; the others notice nothing
             self._failed(error)
 
@@ -79,7 +86,7 @@ class Guard:
         origins = headers.getlist("origin")
         if origins and origins != [f"http://{headers['host']}"]:
             return 403, "Another site asked for this."
-        if scope["method"] not in _METHODS:
+        if scope["method"] not in (_API_METHODS if _API.match(scope["path"]) else _METHODS):
             return 405, "This cannot be done."
         # INVARIANT: nothing is changed for another page, also not one on another port of this machine.
         if scope["method"] not in _SAFE and headers.get("sec-fetch-site", "same-origin") != "same-origin":
@@ -87,10 +94,22 @@ class Guard:
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or len(length) > 12:
             return 400, "The length cannot be read."
-        return (413, "This is too large.") if int(length) > LARGEST_BODY else (0, "")
+        return (413, "This is too large.") if int(length) > _largest(scope["path"]) else (0, "")
 
 
-def _limited(receive: Receive) -> Receive:
+def _largest(path: str) -> int:
+    return LARGEST_UPLOAD if _UPLOADS.match(path) else LARGEST_BODY
+
+
+def _refusal(path: str, status: int, why: str) -> Response:
+    """Programs read JSON, people a line."""
+    if _API.match(path):
+        told = {"code": _CODES.get(status, "error"), "message": why, "remedy": ""}
+        return JSONResponse({"error": told}, status)
+    return PlainTextResponse(f"{why}\n", status)
+
+
+def _limited(receive: Receive, largest: int) -> Receive:
     """A body without a length is counted as it comes."""
     count = 0
 
@@ -98,7 +117,7 @@ def _limited(receive: Receive) -> Receive:
         nonlocal count
         message = await receive()
         count += len(message.get("body", b""))
-        if count > LARGEST_BODY:
+        if count > largest:
             raise TooLarge
         return message
 

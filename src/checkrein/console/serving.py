@@ -18,6 +18,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.runtime import LOOPBACK, listen_on_loopback
 
 if TYPE_CHECKING:
+    from checkrein.authority.chat import Chat
     from checkrein.authority.upstream import Gateway
 
 _START_SECONDS, _STOP_SECONDS = 10.0, 3.0
@@ -33,8 +34,9 @@ class Console:
         agents: Agents,
         stop: Callable[[], None] | None = None,
         gateway: Callable[[], Gateway] | None = None,
+        chat: Callable[[], Chat] | None = None,
     ) -> None:
-        self.desk = Desk(pipeline, agents, stop, gateway)
+        self.desk = Desk(pipeline, agents, stop, gateway, chat)
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
@@ -74,9 +76,13 @@ class Console:
             time.sleep(0.005)
         return self.desk.port
 
+    @property
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self.desk.port}"
+
     def link(self) -> str:
         """A one-time address to sign in with: good for a minute, for one browser."""
-        return f"http://{LOOPBACK}:{self.desk.port}/signin/{self.desk.signin.link()}"
+        return f"{self.address}/signin/{self.desk.signin.link()}"
 
     def stop(self) -> None:
         """End the open pages' lines, then listening."""
@@ -84,6 +90,7 @@ class Console:
         if server is None or self._thread is None:
             return
         self.desk.feed.stop()
+        self.desk.streams.stop()
         server.should_exit = True
         self._thread.join(_STOP_SECONDS)
         if self._thread.is_alive():

@@ -1,0 +1,214 @@
+"""What the HTTP API answers, for its description; nothing is converted to these."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Count = int | None
+
+
+class Status(msgspec.Struct):
+    ready: bool
+    provider: str
+    model: str
+    reason: str
+
+
+class SessionView(msgspec.Struct):
+    """A conversation; times are ISO 8601."""
+
+    id: str
+    title: str
+    created_at: str
+    updated_at: str
+    last_message_at: str | None
+    archived_at: str | None
+    pinned_at: str | None
+    color: str
+    provider: str
+    model: str
+    project: str
+    system: str
+    head: str
+    message_count: int
+    tools_off: list[str]
+    threshold: float | None
+    retention_tokens: int | None
+    auto_compress: bool | None
+    tainted_by: str
+    metadata: dict[str, Any]
+
+
+class PartView(msgspec.Struct, omit_defaults=True):
+    kind: Literal["text", "tool_invocation", "tool_result", "attachment", "reasoning", "metadata"] = "text"
+    text: str = ""
+    tool_call_id: str = ""
+    tool_name: str = ""
+    data: Any = None
+    status: str = ""
+    error: str = ""
+    mime_type: str = ""
+    size_bytes: int | None = None
+
+
+class MessageView(msgspec.Struct):
+    id: str
+    role: Literal["system", "user", "assistant", "tool"]
+    parts: list[PartView] = []
+    sequence: int = 0
+    deleted: bool = False
+    summary: bool = False
+    parent: str = ""
+    state: Literal["completed", "streaming", "aborted", "interrupted", "failed"] = "completed"
+    created_at: str = ""
+    provider: str = ""
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    error: str = ""
+    run: str = ""
+
+
+class RunView(msgspec.Struct):
+    id: str
+    session: str
+    state: Literal["running", "waiting", "done", "failed", "aborted", "interrupted"]
+    user_message: str
+    provider: str
+    model: str
+    persona: str
+    rounds: int
+    input_tokens: int
+    output_tokens: int
+    error: str
+
+
+class CallView(msgspec.Struct):
+    """A tool call. `question` is there while it waits for a person."""
+
+    run: str
+    call_id: str
+    session: str
+    message: str
+    name: str
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+    status: Literal["pending", "running", "completed", "error", "denied", "cancelled"]
+    risk: str = ""
+    reasons: list[str] = []
+    question: dict[str, Any] | None = None
+
+
+class Started(msgspec.Struct):
+    session: Any
+    thread: str
+    resource: str
+    history: list[MessageView]
+
+
+class SessionList(msgspec.Struct):
+    sessions: list[SessionView]
+    total: int
+
+
+class SessionOpened(msgspec.Struct):
+    """`earlier`: whether there are messages before these. `last`: the event to follow from."""
+
+    session: SessionView
+    messages: list[MessageView]
+    earlier: bool
+    siblings: dict[str, list[str]]
+    run: RunView | None
+    calls: dict[str, CallView]
+    last: str
+
+
+class Sent(msgspec.Struct):
+    run: str
+    message: str
+
+
+class Begun(msgspec.Struct):
+    run: str
+
+
+class Answered(msgspec.Struct):
+    """What became of the question: a rule of this moment outranks a yes."""
+
+    answer: str
+
+
+class Gauge(msgspec.Struct):
+    model: str
+    used: int
+    limit: int
+    threshold: float
+    percent: float
+    band: Literal["green", "yellow", "orange", "red"]
+    breakdown: dict[str, int]
+    estimated: bool
+    needs_compression: bool
+    note: str
+
+
+class OfferedTool(msgspec.Struct):
+    name: str
+    tool: str
+    description: str
+    schema: dict[str, Any]
+    on: bool
+    policy: Literal["allow", "ask", "deny"]
+    why: Any
+
+
+class ToolServer(msgspec.Struct):
+    server: str
+    state: str
+    on: bool
+    tools: list[OfferedTool]
+
+
+class Hit(msgspec.Struct):
+    """`snippet`: pieces of text, each with whether it is what was looked for."""
+
+    session: str
+    title: str
+    message: str
+    role: str
+    at: Any
+    snippet: list[tuple[bool, str]]
+
+
+class Model(msgspec.Struct):
+    ref: str
+    provider: str
+    model: str
+    kind: str
+    default: bool
+
+
+class ProviderView(msgspec.Struct):
+    name: str
+    kind: str
+    base_url: str
+    has_key: bool
+    key_from: str
+    models: list[str]
+    enabled: bool
+    default_model: str
+    fault: str
+
+
+class Problem(msgspec.Struct):
+    """`code` is stable; `remedy` is what to do next."""
+
+    code: str
+    message: str
+    remedy: str
+
+
+class Failure(msgspec.Struct):
+    error: Problem

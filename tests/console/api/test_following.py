@@ -1,0 +1,170 @@
+"""A session as it happens, over a line that may be lost."""
+
+import json
+import time
+
+import pytest
+
+from checkrein.console.api import following
+
+
+def event(response):
+    """The next event: its fields by name; comments and empty ones are passed over."""
+    found = {}
+    while True:
+        line = response.readline().decode()
+        if not line:
+            return None
+        if line == "\n":
+            if "event" in found:
+                return found
+            found = {}
+        elif not line.startswith(":"):
+            name, _, value = line.rstrip("\n").partition(": ")
+            found[name] = value
+
+
+@pytest.fixture
+def listen(program):
+    lines = []
+
+    def open_line(*words, by=program, **headers):
+        line, response = by.listen(*words, **headers)
+        lines.append(line)
+        assert response.status == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.readline() == b"retry: 1000\n"
+        first = response.readline().decode()
+        assert first.startswith("id: ")
+        response.began = first.removeprefix("id: ").strip()
+        return response
+
+    yield open_line
+    for line in lines:
+        line.close()
+
+
+def test_what_happens_is_told_at_once(listen, talker):
+    line = listen()
+    begun = time.monotonic()
+    talker.tell("text", message="m1", part=0, delta="Hé\nllo")
+    got = event(line)
+    assert time.monotonic() - begun < 0.5
+    assert (got["id"], got["event"]) == ("e-1", "text")
+    assert json.loads(got["data"]) == {"run": "r1", "message": "m1", "part": 0, "delta": "Hé\nllo"}
+
+
+def test_it_begins_with_where_things_are(listen, talker):
+    talker.tell("text", delta="before")
+    line = listen()
+    assert line.began == "e-1"
+    talker.tell("end")
+    assert event(line)["id"] == "e-2"
+
+
+@pytest.mark.parametrize("how", ["header", "address"])
+def test_a_lost_line_goes_on_where_it_ended(listen, talker, how):
+    for number in range(5):
+        talker.tell("text", delta=str(number))
+    line = listen(Last_Event_ID="e-2") if how == "header" else listen("/sessions/s1/events?after=e-2")
+    assert [json.loads(event(line)["data"])["delta"] for _ in range(3)] == ["2", "3", "4"]
+
+
+def test_nothing_a_client_sends_breaks_the_lines(program, talker, console):
+    """A line break in an id would begin a field of its own."""
+    talker.subscribe = lambda session, after, tell: pytest.fail("reached") if "\n" in after else _Quiet()
+    line, response = program.listen("/sessions/s1/events?after=a%0Aevent:%20end%0Adata:%20x")
+    response.readline()
+    assert response.readline() == b"id: ?\n"
+    line.close()
+
+
+class _Quiet:
+    def take(self):
+        return []
+
+    def close(self):
+        pass
+
+
+def test_thousands_of_events_arrive_in_order(listen, talker):
+    line = listen()
+    for number in range(3_000):
+        talker.tell("text", delta=str(number))
+    assert [json.loads(event(line)["data"])["delta"] for _ in range(3_000)] == [str(n) for n in range(3_000)]
+
+
+def test_a_quiet_line_shows_that_it_lives(listen, monkeypatch):
+    monkeypatch.setattr(following, "BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
+    line = listen()
+    assert line.readline() == b"\n"
+    assert line.readline() == b": still here\n"
+
+
+def wait_for(what, seconds=5):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_person_counts_as_reachable_while_they_could_answer(make, listen, pipeline, monkeypatch):
+    monkeypatch.setattr(following, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
+    listen(by=make("plain"))
+    assert not pipeline.broker.reachable
+    able = make("able", approve=True)
+    line, response = able.listen()
+    response.readline()
+    wait_for(lambda: pipeline.broker.reachable)
+    response.close()
+    line.close()
+    wait_for(lambda: not pipeline.broker.reachable)
+
+
+def test_our_own_page_listens_too_and_counts(visitor, pipeline, talker):
+    import http.client
+
+    line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=10)
+    line.request("GET", f"{visitor.place}/chat/api/sessions/s1/events", headers={"Cookie": visitor.cookie})
+    response = line.getresponse()
+    response.readline()
+    wait_for(lambda: pipeline.broker.reachable)
+    talker.tell("end")
+    assert event(response)["event"] == "end"
+    visitor.post("/sign-out")
+    assert event(response) is None
+    line.close()
+
+
+def test_with_its_token_a_line_ends(listen, make, person, talker):
+    line = listen(by=make("gone"))
+    person("token.revoke", name="gone")
+    assert event(line) is None
+    wait_for(lambda: all(each.closed for each in talker.lines))
+
+
+def test_only_so_many_lines_are_open(program, console):
+    console.desk.streams._most = 1
+    first, response = program.listen()
+    assert response.status == 200
+    second, refused = program.listen()
+    assert refused.status == 429
+    assert json.loads(refused.read())["error"]["code"] == "too_many"
+    first.close()
+    second.close()
+
+
+def test_whoever_asks_for_the_head_gets_only_that(program, console):
+    answer = program("HEAD", "/sessions/s1/events")
+    assert answer.status == 200
+    assert console.desk.streams.open == 0
+
+
+def test_a_console_that_stops_ends_the_lines(listen, console):
+    line = listen()
+    begun = time.monotonic()
+    console.stop()
+    assert time.monotonic() - begun < 3
+    assert event(line) is None

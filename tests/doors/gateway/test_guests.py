@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from checkrein.doors.gateway import guests as guests_module
-from checkrein.doors.gateway.guests import StoppedError
+from checkrein.doors.gateway.guests import Guests, StoppedError
 from checkrein.errors import InputError, NotFoundError, StoreError
 from doors.gateway.house import SERVER, until
 from doors.gateway.visitor import DOOR, RICH, Visitor, elsewhere
@@ -199,6 +199,7 @@ def test_a_call_given_up_before_anybody_looked_at_it_is_on_the_record_and_never_
     visitor.open()
 
     async def work():
+        await visitor.made("env")
         call, entry = await visitor.judged("echo")
         held, free = threading.Event(), threading.Event()
         visitor.gateway._loop.call_soon_threadsafe(lambda: (held.set(), free.wait(10)))
@@ -248,6 +249,27 @@ def test_a_gateway_that_ends_is_not_mistaken_for_being_cancelled(visitor):
             await waits
 
     asyncio.run(work())
+
+
+def test_work_that_a_loop_never_came_to_is_given_up_with_it(house):
+    async def work():
+        async with house.opened() as hub:
+            return Guests(hub)
+
+    loop = asyncio.new_event_loop()
+    guests = loop.run_until_complete(work())
+    waits = guests.soon(guests.tool("srv__echo"))
+    assert not waits.done()
+    guests.close()
+    assert waits.cancelled()
+    with pytest.raises(StoreError, match="not running"):
+        guests.soon(guests.tool("srv__echo"))
+    # Only to have it never awaited nowhere.
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    guests._over = False
+    with pytest.raises(StoreError, match="not running"):
+        guests.soon(guests.tool("srv__echo"))
 
 
 def test_a_gateway_that_is_not_open_has_no_guests(visitor):

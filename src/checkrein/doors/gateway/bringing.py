@@ -12,11 +12,10 @@ import msgspec
 
 from checkrein.call import ToolCall
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
-from checkrein.doors.gateway.clients import Exchange
 from checkrein.doors.gateway.errands import UNKNOWN, Came
 from checkrein.doors.gateway.messages import MISSING_CAPABILITY, Message
 from checkrein.doors.gateway.relay import without_kind
-from checkrein.doors.gateway.seats import Seats
+from checkrein.doors.gateway.seats import Latest, Seats
 from checkrein.errors import CheckreinError
 from checkrein.ledger.entries import Entry, fold
 from checkrein.store.records import of_entries
@@ -48,12 +47,15 @@ class Bringing:
         # Entries that were brought here lately: their outcomes may not be on the record yet.
         self._taken: dict[str, None] = {}
 
-    async def carry(self, call: ToolCall, name: str, entry: str, exchange: Exchange) -> Brought:
+    async def carry(self, call: ToolCall, name: str, entry: str, latest: Latest) -> Brought:
         """Execute exactly what was judged under this entry; its outcome is put on the record."""
         if why := self._not_bound(call, name, entry):
             # The entry is another call's, or over: nothing is added to it.
             return _unsent(name, why)
         self._take(entry)
+        if latest.over:
+            self._hub.calls.outcomes.add(entry, "cancelled", evidence="client")
+            return _unsent(name, "It was given up before.")
         offered = as_offered(self._hub.catalogue, name)
         why = offered if isinstance(offered, str) else _differs(offered, call)
         if isinstance(offered, str) or why:
@@ -62,15 +64,9 @@ class Bringing:
         params: Message = {"arguments": call.arguments, "_meta": {"progressToken": entry}}
         seconds = self._hub.pipeline.policies.of("", "gateway").settings.gateway.call_seconds
         send, relay = self._hub.calls.errands.send, self._hub.relay
-        with self._seats.flight(call.door, call.session, entry, exchange) as (seat, flight):
+        with self._seats.flight(call.door, call.session, entry, latest) as (seat, flight):
             came = await send(relay, offered, flight, params, entry, seconds)
             return _brought(came, name, asked=entry in seat.asked)
-
-    def give_up(self, entry: str) -> None:
-        """Whoever brought it does not want it any more, perhaps before anybody looked at it."""
-        if entry not in self._taken:
-            self._take(entry)
-            self._hub.calls.outcomes.add(entry, "cancelled", evidence="client")
 
     def _take(self, entry: str) -> None:
         self._taken[entry] = None

@@ -73,7 +73,7 @@ class Guests:
     def soon(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Have it done on the gateway's loop."""
         with self._lock:
-            if self._over:
+            if self._over or self._loop.is_closed():
                 work.close()
                 raise StoreError("The gateway is not running.", remedy="Run `checkrein doctor`.")
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -153,13 +153,6 @@ class Guests:
     def _trusts(self, server: str) -> bool:
         spec = self._hub.fleet.specs.get(server)
         return spec is not None and spec.trusted
-
-    # -- calls ------------------------------------------------------------------------------------------
-
-    def give_up(self, entry: str) -> None:
-        """From any thread: whoever brought it does not want it any more."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.bringing.give_up, entry)
 
     # -- resources and prompts --------------------------------------------------------------------------
 
@@ -252,9 +245,6 @@ class Guest:
             return await self._there(lambda there: there.bringing.carry(call, name, entry, latest))
         except StoppedError as error:
             return Brought("lost", text=f"{error.message} {UNKNOWN}")
-        except asyncio.CancelledError:
-            self._guests.give_up(entry)
-            raise
         finally:
             latest.over = True
 

@@ -114,6 +114,7 @@ class Latest:
     def __init__(self, loop: asyncio.AbstractEventLoop, tell: Callable[[str], None]) -> None:
         self._loop, self._tell = loop, tell
         self._said, self._due = "", False
+        # Nobody waits for it any more.
         self.over = False
 
     def send(self, message: Message) -> None:

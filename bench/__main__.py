@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench import (
     asking,
+    chat,
     chat_tokens,
     console,
     deciding,
@@ -30,6 +31,7 @@ SECTIONS = {
     "gateway": gateway.section,
     "eval": scripts.section,
     "library": library.section,
+    "chat": chat.section,
     "chat_tokens": chat_tokens.section,
     "risk": risk.section,
     "deciding": deciding.section,

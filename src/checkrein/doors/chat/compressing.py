@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from checkrein.doors.chat import Message, Session, Snapshot, compression, models
-from checkrein.doors.chat.compression import Outcome, Plan, Settings, Wanted
+from checkrein.doors.chat.compression import Outcome, Plan, Settings, Wanted, Weighed
 from checkrein.doors.chat.providers import Picked, Providers
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.summaries import checked_template
@@ -20,6 +20,7 @@ from checkrein.ledger.record import new_id
 from checkrein.settings import Chat
 
 _SUMMARY_SECONDS = 300.0
+_MOST_WEIGHED = 100_000
 
 
 class Compressing:
@@ -27,6 +28,7 @@ class Compressing:
 
     def __init__(self, sessions: Sessions, providers: Providers) -> None:
         self._sessions, self._providers = sessions, providers
+        self._weights: dict[tuple[str, str], Weighed] = {}
 
     def settings(self, session: Session, model: models.Model, chat: Chat) -> Settings:
         """The session's, else the model's, else the file's, else ours."""
@@ -43,6 +45,19 @@ class Compressing:
         """The branch that is shown, and the summary in force for it."""
         path = self._sessions.path(session)
         return path, compression.latest(path, self._sessions.snapshots(session))
+
+    def weigh(self, message: Message, encoding: str) -> Weighed:
+        """A message for a plan, counted once: what is kept is not written any more."""
+        key = message.id, encoding
+        known = self._weights.get(key)
+        if known is not None and not known.open:
+            return known
+        found = compression.weighed(message, encoding)
+        if message.state != "streaming" and not found.open:
+            if len(self._weights) >= _MOST_WEIGHED:
+                self._weights.clear()
+            self._weights[key] = found
+        return found
 
     def preview(
         self,
@@ -66,6 +81,7 @@ class Compressing:
             pending_tokens=counted(pending, model.encoding).tokens if pending else 0,
             retention_override=retention,
             force=force,
+            weigh=lambda each: self.weigh(each, model.encoding),
         )
 
     async def compress(

@@ -1,9 +1,11 @@
 """Calls on their way to servers and back, as a script sees them."""
 
 import asyncio
+import contextlib
 
 import pytest
 
+from doors.gateway.back import is_running
 from doors.gateway.house import SERVER, until
 from doors.gateway.scripts.bench import evaluate, outcome, run
 
@@ -102,3 +104,36 @@ def test_a_stateless_clients_script_has_nobody_a_server_could_ask(bench):
         assert "content" in outcome(await evaluate(guest, SAID % "echo({})"))
 
     run(bench, work)
+
+
+def test_a_question_about_a_persons_script_reaches_no_client(bench, add):
+    """INVARIANT: a question that could be another client's reaches nobody."""
+    add("allow", "*")
+
+    async def work():
+        bench.house.server("srv", trusted=True, share="shared")
+        async with bench.opened() as hub:
+            guest = await bench.house.guest()
+            slow = asyncio.ensure_future(guest.call("srv__slow", {"seconds": 30}))
+            await until(lambda: bench.house.ran("slow"))
+            found = await hub.scripts.people.start(SAID % "elicit({})", "javascript", "free", "", 20)
+            assert bench.house.ran("elicit") and guest.asked == [], found
+            guest.cancel(guest.last)
+            with contextlib.suppress(AssertionError, TypeError):
+                await slow
+
+    asyncio.run(work())
+
+
+def test_what_a_scripts_calls_share_lasts_until_the_last_of_them(bench):
+    async def work():
+        bench.house.server("srv", trusted=True, share="client")
+        async with bench.opened() as hub:
+            code = "return await Promise.all([codemode.srv__slow({seconds: 1}), codemode.srv__env({})]);"
+            found = await hub.scripts.people.start(code, "javascript", "free", "", 20)
+            slept, process = (each["content"][0]["text"] for each in found["result"])
+            assert slept == "slept"
+            await until(lambda: not is_running(int(process)))
+            assert not hub.in_passing
+
+    asyncio.run(work())

@@ -31,6 +31,7 @@ class Carrier:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._stand_ins: dict[str, Client] = {}
 
     async def carry(self, run: Run, offered: Offered, call: ToolCall, entry: str) -> Answered:
         """What the tool said, as the script gets it; raises LostError where its fate is unknown."""
@@ -50,7 +51,26 @@ class Carrier:
         client = run.client
         there = client is not None and self._hub.clients.get(client.id) is client
         if client is None or not there or client.era != HANDSHAKE:
-            client = Client(
+            client = self._stand_in(run)
+        flight = Flight(client, call.call_id, _Quiet(run, client))
+        # Its end must not be the script's: what a client takes back is the script, not one of its calls.
+        flight.task = None
+        client.flights[call.call_id] = flight
+
+        def leave() -> None:
+            client.flights.pop(call.call_id, None)
+            if not client.flights and self._stand_ins.get(run.id) is client:
+                del self._stand_ins[run.id]
+                self._hub.in_passing.discard(client)
+                self._hub.fleet.let_go(client.id)
+
+        return flight, leave
+
+    def _stand_in(self, run: Run) -> Client:
+        """The same for all calls of a run that are under way: what is theirs ends with the last of them."""
+        client = self._stand_ins.get(run.id)
+        if client is None:
+            client = self._stand_ins[run.id] = Client(
                 era=HANDSHAKE,
                 agent=run.row.agent,
                 label="script",
@@ -59,17 +79,9 @@ class Carrier:
                 send=_nobody,
             )
             client.id = f"run:{run.id}"
-        flight = Flight(client, call.call_id, _Quiet(run, client))
-        # Its end must not be the script's: what a client takes back is the script, not one of its calls.
-        flight.task = None
-        client.flights[call.call_id] = flight
-
-        def leave() -> None:
-            client.flights.pop(call.call_id, None)
-            if not client.flights and client is not run.client:
-                self._hub.fleet.let_go(client.id)
-
-        return flight, leave
+            # Counted among those a server can be asking, so that it asks nobody else in its place.
+            self._hub.in_passing.add(client)
+        return client
 
     async def _sent(self, run: Run, flight: Flight, offered: Offered, call: ToolCall, entry: str) -> Answered:
         hub = self._hub

@@ -20,7 +20,7 @@ from checkrein.doors.chat.compression import build_context
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.providers import Picked, Providers, Trouble
-from checkrein.doors.chat.sessions import UNTITLED, Sessions
+from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import call_view, message_view, session_view
 from checkrein.doors.chat.tools import Tools, turned_on
 from checkrein.doors.chat.writing import Pen
@@ -32,7 +32,6 @@ from checkrein.settings import Settings
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
-_LONGEST_TITLE = 60
 # A request that failed before a word came is tried again this often, after these pauses at most.
 _PAUSES = (1.0, 4.0)
 _LONGEST_PAUSE = 20.0
@@ -323,22 +322,29 @@ class Agent:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def _done(self, live: Live) -> None:
-        await self._title(live)
         await self._end(live, "done")
+        session = await asyncio.to_thread(self._sessions.get, live.run.session)
+        self._tell(live, "session", session=session_view(session))
         self._tell(live, "end")
 
     async def _aborted(self, live: Live) -> None:
-        for each in await asyncio.to_thread(self._sessions.calls_of, live.run.id):
-            if each.status not in FINAL:
-                await self._calling.stop(each)
+        await self._stop_calls(live)
         await self._end(live, "aborted")
         self._tell(live, "aborted")
 
     async def _failed(self, live: Live, trouble: Trouble, *, retry: bool) -> None:
         if await self._handed_up(live, trouble):
             return
+        await self._stop_calls(live)
         await self._end(live, "failed", error=trouble.text)
         self._tell(live, "error", error=trouble.kind, text=trouble.text, retry=retry)
+
+    async def _stop_calls(self, live: Live) -> None:
+        """INVARIANT: a run that is over leaves no question open and no call in the air."""
+        with contextlib.suppress(CheckreinError):
+            for each in await asyncio.to_thread(self._sessions.calls_of, live.run.id):
+                if each.status not in FINAL:
+                    await self._calling.stop(each)
 
     async def _handed_up(self, live: Live, trouble: Trouble) -> bool:
         """Where routing chose the model, the next persona takes over; above the last one is the user."""
@@ -378,17 +384,6 @@ class Agent:
         now = self._pipeline.clock()
         with contextlib.suppress(CheckreinError):
             await self._change(live, state=state, error=error, ended_at=now)
-
-    async def _title(self, live: Live) -> None:
-        """A conversation is called what it began with, until somebody names it."""
-        session = await asyncio.to_thread(self._sessions.get, live.run.session)
-        if session.title == UNTITLED:
-            path = await asyncio.to_thread(self._sessions.path, session.id)
-            said = next((each.text for one in path if one.role == "user" for each in one.parts), "")
-            if title := _short(said):
-                await asyncio.to_thread(lambda: self._sessions.update(session.id, title=title))
-        session = await asyncio.to_thread(self._sessions.get, session.id)
-        self._tell(live, "session", session=session_view(session))
 
     async def _change(self, live: Live, **changes: Any) -> None:
         live.set(msgspec.structs.replace(live.run, **changes))
@@ -452,8 +447,3 @@ def _result(call: Invocation) -> Part:
         status=call.status,
         error=call.error,
     )
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"

@@ -7,7 +7,10 @@ is in the store before the next begins, so nobody does one twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -43,6 +46,7 @@ class Calling:
     ) -> None:
         self._pipeline, self._sessions, self._lines = pipeline, sessions, lines
         self._tools, self._user = tools, user
+        self._asking: Counter[str] = Counter()
 
     async def settle(self, run: Run, session: Session, call: Invocation) -> Invocation:
         """What became of a call; returns when it is over, however long a person takes."""
@@ -141,8 +145,9 @@ class Calling:
             call = await self._note(call, asked=True)
         if asked.state == "asked":
             self._pipeline.broker.keep(call.entry, wanted)
-            self._tell("approval_required", call)
-            asked = await answer_to(self._pipeline, call.entry, wanted)
+            async with self._waiting(call.run):
+                self._tell("approval_required", call)
+                asked = await answer_to(self._pipeline, call.entry, wanted)
         by = asked.actor if asked.state in ("approved", "denied", "answered") else ""
         call = await self._note(call, answered_by=by)
         if asked.state == "answered":
@@ -150,6 +155,19 @@ class Calling:
         if asked.state != "approved":
             return await self._over(call, "denied", error=_said(asked), verdict=asked.state)
         return await self._approved(session, call, wanted)
+
+    @asynccontextmanager
+    async def _waiting(self, run: str) -> AsyncIterator[None]:
+        """While a person is asked, the run is said to wait."""
+        self._asking[run] += 1
+        await _whole(partial(self._sessions.change_run, run, expect=("running",), state="waiting"))
+        try:
+            yield
+        finally:
+            self._asking[run] -= 1
+        if not self._asking[run]:
+            del self._asking[run]
+            await _whole(partial(self._sessions.change_run, run, expect=("waiting",), state="running"))
 
     async def _approved(self, session: Session, call: Invocation, wanted: ToolCall) -> Invocation:
         call = await self._note(call, verdict="approved")

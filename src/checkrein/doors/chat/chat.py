@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,7 +38,7 @@ from checkrein.doors.chat.compressing import Compressing, fixed_tokens, outcome_
 from checkrein.doors.chat.events import Line, Lines
 from checkrein.doors.chat.providers import Picked, Providers
 from checkrein.doors.chat.runs import Runs
-from checkrein.doors.chat.sessions import Sessions
+from checkrein.doors.chat.sessions import UNTITLED, Sessions
 from checkrein.doors.chat.shown import call_view, message_view, run_view, session_view
 from checkrein.doors.chat.tools import NoTools, Tools, turned_on
 from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreError
@@ -49,6 +50,7 @@ T = TypeVar("T")
 Facts = dict[str, Any]
 _ANSWER_SECONDS, _STOP_SECONDS = 330.0, 10.0
 LONGEST_WAIT = 25.0
+_LONGEST_TITLE = 60
 
 
 class Chat:
@@ -269,8 +271,16 @@ class Chat:
         )
         run = self._new_run(session.id, message.id, choice, picked)
         self._lines.tell(session.id, "message", run.id, message=message_view(message))
+        await self._named(session, message)
         await self._runs.begin(run)
         return {"run": run.id, "message": message.id}
+
+    async def _named(self, session: Session, message: Message) -> None:
+        """A conversation is called what it began with, until somebody names it."""
+        title = _short(_text(message)) if session.title == UNTITLED else ""
+        if title:
+            named = await asyncio.to_thread(partial(self._sessions.update, session.id, title=title))
+            self._lines.tell(session.id, "session", session=session_view(named))
 
     def _chosen(self, session: Session, text: str, model: str) -> tuple[routing.Choice, Picked]:
         """INVARIANT: the model that is picked is the model that answers."""
@@ -581,6 +591,11 @@ def _limits(model: models.Model) -> Facts:
 
 def _text(message: Message) -> str:
     return "\n".join(each.text for each in message.parts if each.kind == "text")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"
 
 
 def _file_name(title: str) -> str:

@@ -33,16 +33,13 @@ from checkrein.pipeline import Pipeline
 from checkrein.runtime import private_folder, socket_path, spool_dir, write_door
 from checkrein.server import spool
 from checkrein.server.journal import Journal
+from checkrein.server.opened import Opened
 from checkrein.server.workers import Workers
 from checkrein.settings.sources import state_dir
 from checkrein.store import Reader, Row
-from checkrein.store.gateway_clients import living_clients
-from checkrein.store.runs import unfinished_runs
 from checkrein.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from checkrein.console.serving import Console
-    from checkrein.doors.gateway.gateway import Gateway
     from checkrein.server.http import HttpHooks
 
 REQUEST_SECONDS = 10.0
@@ -67,16 +64,13 @@ class Server:
         self._ended = threading.Event()
         self._outdated = False
         self._replaying = threading.Lock()
+        self.opened = Opened(pipeline, self.agents, journal.say, self._ended, self.stop)
         self.notifier = Notifier(
             pipeline,
             lambda: pipeline.policies.of("").settings.notify,
             journal.say,
-            console=self._console_address,
+            console=self.opened.console_address,
         )
-        self._console: Console | None = None
-        self._console_lock = threading.Lock()
-        self._made_gateway: Gateway | None = None
-        self._gateway_lock = threading.Lock()
         self._workers = Workers(self._listen(), self._answer)
 
     def run(self) -> None:
@@ -102,17 +96,16 @@ class Server:
                 # Not at once: a hook that started us waits for its answer.
                 check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger)
                 check.start()
-                threading.Thread(target=self._open_gateway_if_awaited, daemon=True).start()
+                threading.Thread(target=self.opened.open_awaited, daemon=True).start()
         reader.give_up()
         self.notifier.stop()
         if check is not None:
             check.join(_BUSY_SECONDS)
         if http:
             http.stop()
-        if self._console:
-            self._console.stop()
+        self.opened.close_console()
         self._workers.stop(seconds=1.0)
-        self._stop_gateway()
+        self.opened.close()
         with contextlib.suppress(OSError):
             self.path.unlink()
         self.journal.say("stopped")
@@ -163,7 +156,7 @@ class Server:
 
     def _busy(self) -> bool:
         """Whether a call is under way; a client that is merely connected may stay so for days."""
-        return bool(self._workers.busy or (self._made_gateway and self._made_gateway.busy))
+        return bool(self._workers.busy or self.opened.busy)
 
     def _moved(self) -> bool:
         """Whether nobody can find us any more."""
@@ -214,7 +207,7 @@ class Server:
     def _hand_over(self, connection: socket.socket, peer: Peer, facts: dict[str, str]) -> None:
         """An MCP client's pump: agree, then its connection is the gateway's."""
         try:
-            gateway = self._gateway()
+            gateway = self.opened.gateway()
         except Exception as error:  # noqa: BLE001 - whatever is wrong, the client's user reads it
             self.journal.say(f"the gateway cannot start: {type(error).__name__}: {error}")
             wire.send(connection, wire.encode_answer(b"", f"checkrein: {error}\n".encode(), 2))
@@ -232,38 +225,6 @@ class Server:
             if passed is not None:
                 passed.close()
             raise
-
-    def _gateway(self) -> Gateway:
-        """The door for MCP clients, which opens for the first one."""
-        with self._gateway_lock:
-            if self._ended.is_set():
-                raise StoreError("The server is stopping.", remedy="Try again in a moment.")
-            if self._made_gateway is None:
-                from checkrein.doors.gateway.gateway import Gateway
-
-                made = Gateway(self.pipeline, self.agents, self.journal.say)
-                made.open()
-                self._made_gateway = made
-            return self._made_gateway
-
-    def _open_gateway_if_awaited(self) -> None:
-        """Who comes over HTTP finds a port, and scripts that were put away go on, unasked."""
-        store = self.pipeline.store
-        try:
-            if living_clients(store) or unfinished_runs(store):
-                self._gateway()
-        except Exception as error:  # noqa: BLE001 - the hooks go on without a gateway
-            self.journal.say(f"the gateway cannot start: {type(error).__name__}: {error}")
-
-    def _stop_gateway(self) -> None:
-        # INVARIANT: the gateway ends before the store that records what it does.
-        with self._gateway_lock:
-            if self._made_gateway is None:
-                return
-            try:
-                self._made_gateway.close()
-            except Exception as error:  # noqa: BLE001 - the socket must go all the same
-                self.journal.say(f"the gateway did not stop well: {type(error).__name__}: {error}")
 
     def _reply(self, request: wire.Request, connection: socket.socket, peer: Peer) -> bytes:
         if request.words[0] == "verb" and len(request.words) == 2:
@@ -284,27 +245,20 @@ class Server:
         return wire.encode_answer(reply.stdout, reply.stderr, reply.exit_code)
 
     def _perform(self, name: str, body: bytes, connection: socket.socket, peer: Peer) -> bytes:
-        asked = Asked(self.pipeline, self.agents, peer, self.stop, self._console_link, gateway=self._gateway)
+        opened = self.opened
+        asked = Asked(
+            self.pipeline,
+            self.agents,
+            peer,
+            self.stop,
+            opened.console_link,
+            gateway=opened.gateway,
+            chat=opened.chat,
+            address=opened.api_address,
+        )
         if name == "inbox.attend":
             return as_answer(lambda: self._attend(asked, connection))
         return as_answer(lambda: perform(asked, name, msgspec.json.decode(body, type=dict[str, Any])))
-
-    def _console_link(self) -> str:
-        """A link into the console, which starts with the first one asked for."""
-        with self._console_lock:
-            if self._console is None:
-                from checkrein.console.serving import Console
-
-                port = self.pipeline.policies.loaded("").settings.console.port
-                console = Console(self.pipeline, self.agents, self.stop, self._gateway)
-                console.start(port)
-                self.journal.say(f"console on 127.0.0.1:{console.port}")
-                self._console = console
-        return self._console.link()
-
-    def _console_address(self) -> str:
-        """Where the console is, for who is signed in already; nothing while it does not run."""
-        return f"http://127.0.0.1:{self._console.port}/" if self._console else ""
 
     def _attend(self, asked: Asked, connection: socket.socket) -> None:
         """A person looks at the questions for as long as the connection is open."""

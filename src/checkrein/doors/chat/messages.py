@@ -140,16 +140,16 @@ class Messages(Journal):
 
     def choose(self, session: str, message: str) -> Session:
         """Shows the branch this message is on, down to what was said last there."""
+        below, newest = {message}, ""
+        for id, parent, deleted in conversations.tree_of(self.store, session):  # noqa: A001
+            if id == message or parent in below:
+                below.add(id)
+                newest = newest if deleted else id
+        if not newest:
+            raise NotFoundError(f"There is no message `{message}` in this conversation.")
 
         def work(tx: Transaction) -> Session:
             session_in(tx, session)
-            below, newest = {message}, ""
-            for id, parent, deleted in conversations.tree_of(tx, session):  # noqa: A001
-                if id in below or parent in below:
-                    below.add(id)
-                    newest = newest if deleted else id
-            if not newest:
-                raise NotFoundError(f"There is no message `{message}` in this conversation.")
             conversations.change(tx, "chat_session", {"head": newest}, "id = ?", (session,))
             return session_in(tx, session)
 
@@ -178,10 +178,7 @@ class Messages(Journal):
             conversations.change(tx, "chat_message", {"deleted": True}, "number = ?", (number,))
             conversation_search.index(tx, WORDS, number, "")
             conversations.recount(tx, session)
-            tree = {id: (parent, deleted) for id, parent, deleted in conversations.tree_of(tx, session)}  # noqa: A001
-            head = session_in(tx, session).head
-            while head and tree[head][1]:
-                head = tree[head][0]
+            head = _standing_above(tx, session_in(tx, session).head)
             conversations.change(tx, "chat_session", {"head": head, "updated_at": now}, "id = ?", (session,))
 
         self.store.write(work)
@@ -219,6 +216,16 @@ def _parent(reader: Reader, session: str, parent: str) -> str:
     if parent and _found(reader, parent)[0] != session:
         raise NotFoundError(f"There is no message `{parent}` in this conversation.")
     return parent
+
+
+def _standing_above(reader: Reader, head: str) -> str:
+    """The message itself, or the nearest before it that is not deleted."""
+    while head:
+        message = _message(reader, head)
+        if not message.deleted:
+            break
+        head = message.parent
+    return head
 
 
 def checked_parts(role: str, state: str, parts: Iterable[Part]) -> tuple[Part, ...]:

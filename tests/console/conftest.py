@@ -14,6 +14,7 @@ from checkrein.agents import Agents
 from checkrein.authority.phase import switch
 from checkrein.call import tool_call
 from checkrein.console.serving import Console
+from checkrein.doors.chat.chat import Chat
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
 from notebook import Notes
@@ -88,8 +89,25 @@ def gateway(pipeline, agents):
 
 
 @pytest.fixture
-def console(pipeline, agents, gateway):
-    made = Console(pipeline, agents, None, gateway)
+def chat(pipeline, gateway):
+    """A real chat with the gateway's tools, made when it is first asked for."""
+    made = []
+
+    def get():
+        if not made:
+            gateway()
+            made.append(Chat(pipeline, lambda: gateway().guest("chat")))
+            made[0].open()
+        return made[0]
+
+    yield get
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def console(pipeline, agents, gateway, chat):
+    made = Console(pipeline, agents, None, gateway, chat)
     made.start(0)
     yield made
     made.stop()

@@ -71,8 +71,8 @@ def _lexer(language: str) -> Any:
     if language not in _LANGUAGES:
         return None
     try:
-        from pygments.lexers import get_lexer_by_name
-        from pygments.util import ClassNotFound
+        from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+        from pygments.util import ClassNotFound  # type: ignore[import-untyped]
     except ImportError:
         return None
     try:

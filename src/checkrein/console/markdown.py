@@ -109,7 +109,7 @@ def _parser() -> Any:
     made.enable(["table", "strikethrough"])
     # An address defined elsewhere would change blocks that are made already.
     made.disable("reference")
-    made.validateLink = is_harmless  # type: ignore[method-assign]
+    made.validateLink = is_harmless  # type: ignore[method-assign,assignment]
     made.core.ruler.push("bare", _link_bare)
     for name, rule in (
         ("fence", _fence),

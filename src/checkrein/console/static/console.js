@@ -8,12 +8,21 @@ const lost = document.querySelector("[data-lost]");
 const light = document.querySelector("[data-live]");
 const said = document.querySelector("[data-said]");
 const listeners = [];
+const followed = [];
+let source = null;
 
 // Only this origin, port and all, can read it; a notification's link finds the way back with it.
 try { localStorage.setItem("place", place); } catch { /* a browser that keeps nothing */ }
 
 export function say(text) { said.textContent = text; }
 export function hear(listener) { listeners.push(listener); }
+
+export function follow(kind, listener) {
+  // What a page's own line tells besides records; a browser keeps few connections, so a page has one.
+  const heard = (event) => listener(JSON.parse(event.data));
+  followed.push([kind, heard]);
+  source?.addEventListener(kind, heard);
+}
 
 export async function piece(path, options = {}) {
   // A part of a page, made and escaped by the server; nothing here builds HTML from text.
@@ -68,7 +77,7 @@ function signedOut() {
 }
 
 function listen() {
-  const source = new EventSource(`${place}/feed?after=${body.dataset.seq}`);
+  source = new EventSource(body.dataset.line ?? `${place}/feed?after=${body.dataset.seq}`);
   source.onopen = () => {
     lost.hidden = true;
     light.className = "live on";
@@ -87,6 +96,7 @@ function listen() {
     for (const listener of listeners) listener(record);
   });
   source.addEventListener("reload", () => location.reload());
+  for (const [kind, heard] of followed) source.addEventListener(kind, heard);
   addEventListener("pagehide", () => source.close());
 }
 

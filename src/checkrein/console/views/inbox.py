@@ -121,7 +121,7 @@ def _answer(visit: Visit, entry: str, form: Fields) -> dict[str, Any]:
     if word == "answered":
         said["result"] = form.text("result")
     if said["answer"] == "approved" and form.text("remember"):
-        said["remember"] = _remember(form, visit.desk.now())
+        said["remember"] = remembered(form, visit.desk.now())
     return said
 
 
@@ -138,7 +138,8 @@ def _edited(visit: Visit, entry: str, form: Fields) -> dict[str, Any]:
     return restored
 
 
-def _remember(form: Fields, now: float) -> dict[str, Any]:
+def remembered(form: Fields, now: float) -> dict[str, Any]:
+    """How far a yes reaches, as the authority wants to hear it."""
     what, span = form.text("remember"), SPANS.get(form.text("for", "session"))
     if what not in ("exact", "family", "tool") or span is None:
         raise InputError("What to remember cannot be read.", remedy="Choose one of those offered.")

@@ -1,0 +1,133 @@
+// The composer: writing, attaching, choosing a model, sending; what is not sent yet survives a reload.
+
+import { say } from "./console.js";
+import { post } from "./chat_page.js";
+import { gauge } from "./chat_dialogs.js";
+
+const form = document.querySelector("[data-composer]");
+const text = form.querySelector("[data-text]");
+const files = form.querySelector("[data-files]");
+const chips = form.querySelector("[data-chips]");
+const held = form.querySelector("[data-attachments]");
+const stop = form.querySelector("[data-stop]");
+const send = form.querySelector("[data-send]");
+const model = form.querySelector("[data-model]");
+// What one form can carry, in the letters it is sent in.
+const MOST_LETTERS = 2_600_000;
+let attachments = [];
+let draft = "draft";
+
+export function trouble(said) { form.querySelector("[data-trouble]").textContent = said; }
+export function busy(run) { stop.hidden = false; send.hidden = true; document.body.dataset.run = run; }
+export function idle() { stop.hidden = true; send.hidden = false; delete document.body.dataset.run; }
+
+export function attach(what, label) {
+  attachments.push(what);
+  const chip = document.createElement("span");
+  chip.className = "chip";
+  chip.textContent = label;
+  const away = document.createElement("button");
+  away.type = "button";
+  away.className = "quiet small";
+  away.textContent = "✕";
+  away.setAttribute("aria-label", `Do not attach ${label}`);
+  away.addEventListener("click", () => { attachments = attachments.filter((each) => each !== what); chip.remove(); keep(); text.focus(); });
+  chip.append(away);
+  chips.append(chip);
+  keep();
+  say(`${label} is attached.`);
+}
+
+function keep() { held.value = attachments.length ? JSON.stringify(attachments) : ""; }
+
+function inBase64(file) {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result).split(",", 2)[1] ?? "");
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
+async function take(list) {
+  for (const file of list) {
+    let data = "";
+    try { data = await inBase64(file); } catch { trouble(`${file.name} cannot be read.`); continue; }
+    if (held.value.length + data.length > MOST_LETTERS) { trouble(`${file.name} is too large: about 1.9 MB go with one message.`); continue; }
+    attach({ name: file.name || "pasted", mime_type: file.type || "text/plain", data }, file.name || "pasted");
+  }
+}
+
+function grow() {
+  text.rows = Math.min(12, Math.max(1, text.value.split("\n").length, Math.ceil(text.value.length / 90)));
+}
+
+function remember() { try { sessionStorage.setItem(draft, text.value); } catch { /* a browser that keeps nothing */ } }
+
+let counting = 0;
+function typed() {
+  grow();
+  remember();
+  clearTimeout(counting);
+  counting = setTimeout(() => gauge(text.value), 500);
+}
+
+async function submit(id, refresh) {
+  if (!text.value.trim() && !attachments.length) return;
+  trouble("");
+  send.disabled = true;
+  const found = await post(`/chat/${id}/send`, { text: text.value, attachments: held.value });
+  send.disabled = false;
+  if (!found.ok) { trouble(found.text); return; }
+  text.value = "";
+  attachments = [];
+  chips.replaceChildren();
+  keep();
+  typed();
+  for (const each of document.querySelectorAll("[data-notice]")) each.remove();
+  setTimeout(refresh, 1500);
+}
+
+export function compose(id, refresh) {
+  draft = `draft ${id ?? ""}`;
+  try { if (!text.value) text.value = sessionStorage.getItem(draft) ?? ""; } catch { /* as above */ }
+  grow();
+  text.addEventListener("input", typed);
+  text.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (!send.hidden && !send.disabled) form.requestSubmit();
+  });
+  form.addEventListener("submit", (event) => {
+    if (!id) {
+      if (!text.value.trim() && !attachments.length) { event.preventDefault(); text.focus(); return; }
+      try { sessionStorage.removeItem(draft); } catch { /* as above */ }
+      return;
+    }
+    event.preventDefault();
+    submit(id, refresh);
+  });
+  const open = form.querySelector("[data-attach]");
+  open.hidden = false;
+  open.addEventListener("click", () => files.click());
+  files.addEventListener("change", () => { take([...files.files]); files.value = ""; });
+  text.addEventListener("paste", (event) => {
+    const pasted = [...(event.clipboardData?.files ?? [])];
+    if (pasted.length) { event.preventDefault(); take(pasted); }
+  });
+  for (const kind of ["dragover", "drop"]) {
+    document.querySelector(".talk").addEventListener(kind, (event) => {
+      if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+      event.preventDefault();
+      if (kind === "drop") take([...event.dataTransfer.files]);
+    });
+  }
+  model.addEventListener("change", async () => {
+    if (!id) return;
+    const found = await post(`/chat/${id}/change`, { model: model.value });
+    trouble(found.ok ? "" : found.text);
+    form.querySelector("[data-unknown]")?.remove();
+    const about = model.selectedOptions[0]?.dataset.about ?? "";
+    if (found.ok) { say(`${model.value} answers from now on. ${about}`); gauge(text.value); }
+  });
+}

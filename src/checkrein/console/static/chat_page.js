@@ -1,0 +1,30 @@
+// What the parts of the chat page share: sending forms, and staying at the end of what is said.
+
+import { piece } from "./console.js";
+
+const csrf = document.body.dataset.csrf;
+const NEAR = 120;
+
+export const elements = (nodes) => nodes.filter((each) => each.nodeType === Node.ELEMENT_NODE);
+
+export async function post(path, fields) {
+  // What came of it, and what was said about it.
+  const body = new URLSearchParams({ csrf });
+  for (const [name, value] of fields instanceof URLSearchParams ? fields : Object.entries(fields)) {
+    if (name !== "csrf") body.append(name, value);
+  }
+  try {
+    const found = await piece(path, { method: "POST", body });
+    const text = elements(found.nodes).map((each) => each.textContent.trim()).join(" ");
+    return { ok: found.ok, text: text || "Not done.", nodes: found.nodes };
+  } catch {
+    return { ok: false, text: "Not sent: the connection is lost.", nodes: [] };
+  }
+}
+
+export function sent(form, submitter) { return new URLSearchParams(new FormData(form, submitter)); }
+export function pathOf(form) { return new URL(form.action).pathname.slice(document.body.dataset.place.length); }
+
+// Whoever reads further up is left there.
+export function bottom(scroll) { return scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR; }
+export function followEnd(scroll, stays) { if (stays) scroll.scrollTop = scroll.scrollHeight; }

@@ -74,22 +74,23 @@ def test_a_token_opens_the_port_it_is_good_for_and_the_next_server_too(opened, d
 
 
 @pytest.fixture
-def interrupted(pipeline):
-    """A run that an earlier server left behind; the text of its conversation."""
+def left_behind(pipeline):
+    """A run that an earlier server was working on; its state."""
     sessions = Sessions(pipeline.store, pipeline.clock)
     session = sessions.create(provider="demo", model="demo")
-    message = sessions.add_message(session.id, "user", (Part(text="/say here again"),))
+    message = sessions.add_message(session.id, "user", (Part(text="hello"),))
     run = Run(
         id="r1", session=session.id, holder="gone", user_message=message.id, provider="demo", model="demo"
     )
     sessions.add_run(run)
-    return lambda: "".join(part.text for each in sessions.path(session.id) for part in each.parts)
+    return lambda: sessions.get_run("r1").state
 
 
-def test_a_run_that_an_earlier_server_left_goes_on_unasked(opened, interrupted, said):
+def test_a_run_that_an_earlier_server_left_is_taken_care_of_unasked(opened, left_behind, said):
+    assert left_behind() == "running"
     opened.open_awaited()
     deadline = time.monotonic() + 20
-    while "here again" not in interrupted().partition("/say here again")[2]:
+    while left_behind() == "running":
         assert time.monotonic() < deadline, said
         time.sleep(0.05)
 
@@ -126,7 +127,8 @@ def test_what_does_not_stop_well_holds_up_nothing(opened, said, monkeypatch):
     close()
 
 
-def test_what_somebody_waits_for_and_cannot_start_is_said(opened, interrupted, said, monkeypatch):
+@pytest.mark.usefixtures("left_behind")
+def test_what_somebody_waits_for_and_cannot_start_is_said(opened, said, monkeypatch):
     monkeypatch.setattr(Providers, "__init__", lambda *_, **__: 1 / 0)
     opened.open_awaited()
     assert any("cannot start: ZeroDivisionError" in each for each in said)

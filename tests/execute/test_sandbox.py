@@ -1,5 +1,6 @@
 """What a sandbox is: both engines are one, and limits that nobody set are the documented ones."""
 
+import asyncio
 import inspect
 
 import msgspec
@@ -28,3 +29,21 @@ def test_values_cross_as_they_are():
 def test_what_is_suspended_is_never_changed_in_place():
     with pytest.raises(AttributeError):
         sandbox.Answer(value=1).value = 2
+
+
+@pytest.mark.parametrize("fault", [sandbox.DamagedError("It is damaged."), asyncio.CancelledError()])
+def test_a_session_that_cannot_take_up_what_was_left_is_not_left_running(fault):
+    class Broken:
+        closed = False
+
+        async def restore(self, state):
+            assert state == "state"
+            raise fault
+
+        async def close(self):
+            self.closed = True
+
+    session = Broken()
+    with pytest.raises(type(fault)):
+        asyncio.run(sandbox.restored(session, "state"))
+    assert session.closed

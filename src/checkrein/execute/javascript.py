@@ -31,6 +31,7 @@ from checkrein.execute.sandbox import (
     Step,
     Tool,
     Wanted,
+    restored,
 )
 from checkrein.settings.sources import state_dir
 
@@ -61,13 +62,7 @@ class JavaScriptEngine:
 
     async def load(self, dumped: bytes, tools: Sequence[Tool], limits: Limits) -> JavaScriptSession:
         state = unpack(dumped)
-        session = await self.open(tools, limits)
-        try:
-            await session.restore(state)
-        except BaseException:
-            await session.close()
-            raise
-        return session
+        return await restored(await self.open(tools, limits), state)
 
     async def close(self) -> None:
         for session in tuple(self._sessions):

@@ -6,7 +6,7 @@ Engines implement `Engine` and `Session`; the eval door drives them. Nothing her
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -100,6 +100,25 @@ class Session(Protocol):
     async def close(self) -> None:
         """End it, whatever it does; safe to say twice."""
         ...
+
+
+class Restorable(Session, Protocol):
+    """A session that can take up what one of its kind left."""
+
+    async def restore(self, state: Any) -> None: ...
+
+
+S = TypeVar("S", bound=Restorable)
+
+
+async def restored(session: S, state: Any) -> S:
+    """The session once it has taken up the state; where it cannot, nothing of it runs or is held."""
+    try:
+        await session.restore(state)
+    except BaseException:
+        await session.close()
+        raise
+    return session
 
 
 class Engine(Protocol):

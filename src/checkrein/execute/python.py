@@ -6,6 +6,7 @@ The eval door opens sessions here. Nothing of a script ever runs in this process
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from checkrein.errors import CheckreinError
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_seats import Seats
 from checkrein.execute.python_session import PythonSession
+from checkrein.execute.python_spares import Passed, Spares, Wanted
 from checkrein.execute.python_state import unpack
 from checkrein.execute.sandbox import Limits, Tool
 
@@ -20,6 +22,7 @@ _WORKERS = 32
 # The worker stops itself at the limit, its pool a little later, and the session last.
 _POOL_GRACE = 0.3
 _RUNS_PER_WORKER = 500
+_SPARE_SUSPENSIONS = 2000
 
 
 class NoInterpreterError(CheckreinError):
@@ -35,8 +38,10 @@ class PythonEngine:
         self._workers = workers
         self._pool: Any = None
         self._starting = asyncio.Lock()
-        self.seats = Seats(workers)
+        self.seats, self.passed = Seats(workers), Passed()
+        self.spares = Spares(lambda wanted: self.hire(wanted, checked=True))
         self._sessions: set[PythonSession] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def open(self, tools: Sequence[Tool], limits: Limits, *, stubs: str = "") -> PythonSession:
         await self.pool()
@@ -57,12 +62,44 @@ class PythonEngine:
     async def close(self) -> None:
         for session in tuple(self._sessions):
             await session.close()
+        await self.spares.close()
+        await asyncio.gather(*self._leaving)
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)
 
     def forget(self, session: PythonSession) -> None:
         self._sessions.discard(session)
+
+    async def hire(self, wanted: Wanted, *, checked: bool) -> Any:
+        """A worker from the pool."""
+        names, limits = wanted.names, wanted.limits
+        pool = await self.pool()
+        return await pool.checkout(
+            limits={
+                # Its bytes carry the time it computed; ours, kept beside them, ends it where they do not.
+                "max_feed_duration_secs": limits.seconds,
+                "max_memory": limits.memory,
+                "max_suspensions": limits.calls * 4 + _SPARE_SUSPENSIONS,
+            },
+            type_check=checked,
+            type_check_stubs=names.check_stubs if checked else None,
+            type_check_format="json",
+            os_policy={"sleep": "call_host"},
+            external_modules=names.modules(),
+        ).__aenter__()
+
+    def let_go(self, worker: Any) -> asyncio.Task[None]:
+        """Give a worker back; it takes a moment to forget a script, for which nobody needs to wait."""
+        task = asyncio.get_running_loop().create_task(self._let_go(worker))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        return task
+
+    async def _let_go(self, worker: Any) -> None:
+        with contextlib.suppress(Exception):
+            await worker.__aexit__(None, None, None)
+        self.seats.give()
 
     async def pool(self) -> Any:
         if self._pool is None:
@@ -76,7 +113,8 @@ class PythonEngine:
             from pydantic_monty import AsyncMonty
 
             pool = AsyncMonty(
-                max_processes=self._workers + 2,
+                # One more is the spare, and two are on their way out.
+                max_processes=self._workers + 3,
                 max_checkouts_per_worker=_RUNS_PER_WORKER,
                 feed_duration_limit_grace=_POOL_GRACE,
                 turn_duration_limit_grace=_POOL_GRACE,

@@ -59,6 +59,10 @@ class Names:
         self._tools = frozenset(tool.name for tool in tools)
         self._stubs = stubs
 
+    def same(self, other: Names) -> bool:
+        """Whether a script finds exactly the same there."""
+        return self is other or (self._tools, self._stubs) == (other._tools, other._stubs)
+
     @property
     def check_stubs(self) -> str:
         return self._stubs + _HELPER_STUBS

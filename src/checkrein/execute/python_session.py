@@ -18,21 +18,26 @@ from checkrein.execute.python_failures import PRELUDE_FILE, Fault, fault_of, of_
 from checkrein.execute.python_positions import Script
 from checkrein.execute.python_prelude import PRELUDE, Asked, Names, help_out
 from checkrein.execute.python_seats import Seats
+from checkrein.execute.python_spares import Passed, Spares
+from checkrein.execute.python_spares import Wanted as Worker
 from checkrein.execute.python_state import State, pack
 from checkrein.execute.python_values import NotPlainError, TooLargeError, plain, settled
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused, Step, Wanted
 
 _OWN_GRACE = 0.6
 _ENDED = Fault("crash", "The script was ended.")
-_SPARE_SUSPENSIONS = 2000
 
 
 class Home(Protocol):
     """What a session needs of its engine."""
 
     seats: Seats
+    spares: Spares
+    passed: Passed
 
-    async def pool(self) -> Any: ...
+    async def hire(self, wanted: Worker, *, checked: bool) -> Any: ...
+
+    def let_go(self, worker: Any) -> asyncio.Task[None]: ...
 
     def forget(self, session: PythonSession) -> None: ...
 
@@ -50,7 +55,9 @@ class PythonSession:
 
     def __init__(self, engine: Home, names: Names, limits: Limits, *, checked: bool) -> None:
         self._engine, self._names, self._limits = engine, names, limits
+        # Whether types are checked before it runs.
         self._checked = checked
+        self._worker_wanted = Worker(names, limits)
         self._console = Console(limits.output, self._flood)
         self._script = Script("")
         self._source = ""
@@ -135,6 +142,9 @@ class PythonSession:
             self._phase = "paused"
             await self._rest()
         else:
+            if self._checked:
+                # Forgetting all that was looked at for the check takes longer than most scripts.
+                self._leave()
             await self._finish()
         return step
 
@@ -161,11 +171,15 @@ class PythonSession:
 
     async def _begin(self, source: str) -> Step:
         self._read(source)
-        await self._check_out()
-        await self._step(self._worker.feed_start(PRELUDE, skip_type_check=not self._checked))
-        while type(self._snapshot).__name__ == "AsyncFunctionSnapshot":
-            await self._step(self._snapshot.resume_auto())
+        key = Passed.key(source, self._names.check_stubs) if self._checked else b""
+        self._checked = self._checked and key not in self._engine.passed
+        if not await self._check_out(spare=self._checked):
+            await self._step(self._worker.feed_start(PRELUDE, skip_type_check=not self._checked))
+            while type(self._snapshot).__name__ == "AsyncFunctionSnapshot":
+                await self._step(self._snapshot.resume_auto())
         await self._feed(source)
+        if self._checked:
+            self._engine.passed.add(key)
         return await self._drive()
 
     def _read(self, source: str) -> None:
@@ -181,7 +195,11 @@ class PythonSession:
         from pydantic_monty import MontyTypingError
 
         try:
-            await self._step(self._worker.feed_start(source, print_callback=self._console))
+            await self._step(
+                self._worker.feed_start(
+                    source, print_callback=self._console, skip_type_check=not self._checked
+                )
+            )
             while self._asks_for_stubs():
                 await self._step(self._snapshot.resume_auto())
         except MontyTypingError as error:
@@ -370,39 +388,31 @@ class PythonSession:
         if self._spent > self._limits.seconds:
             raise _StoppedError(out_of_time(self._limits.seconds))
 
-    async def _check_out(self) -> None:
-        """A worker of our own."""
+    async def _check_out(self, *, spare: bool = False) -> bool:
+        """A worker of our own; whether it is one that was made ready before."""
         if self._spent >= self._limits.seconds:
             raise _StoppedError(out_of_time(self._limits.seconds))
-        pool = await self._engine.pool()
-        await self._engine.seats.take()
+        engine, wanted = self._engine, self._worker_wanted
+        await engine.seats.take()
+        ready = engine.spares.take(wanted) if spare else None
         try:
-            self._worker = await pool.checkout(
-                limits={
-                    # Its bytes carry the time it computed; ours, kept beside them, ends it where they do not.
-                    "max_feed_duration_secs": self._limits.seconds,
-                    "max_memory": self._limits.memory,
-                    "max_suspensions": self._limits.calls * 4 + _SPARE_SUSPENSIONS,
-                },
-                type_check=self._checked,
-                type_check_stubs=self._names.check_stubs if self._checked else None,
-                type_check_format="json",
-                os_policy={"sleep": "call_host"},
-                external_modules=self._names.modules(),
-            ).__aenter__()
+            self._worker = ready or await engine.hire(wanted, checked=self._checked)
         except BaseException:
-            self._engine.seats.give()
+            engine.seats.give()
             raise
         if self._phase == "over":
             await self._release()
             self._check_open()
+        return ready is not None
 
     async def _release(self) -> None:
+        if (leaving := self._leave()) is not None:
+            await asyncio.shield(leaving)
+
+    def _leave(self) -> asyncio.Task[None] | None:
+        """Begin to give the worker back."""
         worker, self._worker, self._snapshot = self._worker, None, None
-        if worker is not None:
-            with contextlib.suppress(Exception):
-                await worker.__aexit__(None, None, None)
-            self._engine.seats.give()
+        return None if worker is None else self._engine.let_go(worker)
 
     async def _rest(self) -> None:
         """Wait for somebody; the seat is whoever's needs it more."""
@@ -473,3 +483,7 @@ class PythonSession:
         await self._release()
         self._shelf = b""
         self._engine.forget(self)
+        if self._checked:
+            # Now that this one is through, the next may find a worker that is ready.
+            self._checked = False
+            self._engine.spares.prepare(self._worker_wanted)

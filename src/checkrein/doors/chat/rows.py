@@ -31,9 +31,10 @@ def clean(text: str) -> str:
 def packed(value: Any) -> str:
     """The JSON of a value, whatever is in it."""
     try:
-        return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:
-        return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
+        try:
+            return msgspec.json.encode(value).decode()
+        except UnicodeEncodeError:
+            return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"This cannot be kept: {error}.", remedy="Only what JSON can say.") from error
 

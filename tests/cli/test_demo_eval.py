@@ -5,7 +5,7 @@ from checkrein import knocking
 
 def test_the_scene_shows_a_script_that_waits_and_goes_on_and_leaves_nothing(run, home):
     text = run("demo", "--fast")
-    shown = text[text.index("in scripts a model writes") :]
+    shown = text[text.index("in scripts a model writes") : text.index("in a conversation")]
     assert re.findall(r"^ASK *(\S+) (.*)", shown, re.MULTILINE) == [
         ("docs__add_page", "Refunds"),
         ("docs__add_page", "Everybody's passwords"),

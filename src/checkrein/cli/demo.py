@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from checkrein.call import Verdict, tool_call
-from checkrein.cli import demo_eval, demo_gateway, demo_hooks
+from checkrein.cli import demo_chat, demo_eval, demo_gateway, demo_hooks
 from checkrein.cli.terminal import bar, dim, plain, say, tree, word
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.verify import verify
@@ -86,6 +86,7 @@ class Day:
         self.hooks()
         self.gateway()
         self.scripts()
+        self.chat()
         say(dim("\nNext: checkrein install claude-code   ·   checkrein servers add NAME -- COMMAND"))
 
     def morning(self) -> None:
@@ -152,6 +153,10 @@ class Day:
     def scripts(self) -> None:
         self.scene("And in scripts a model writes: each call is judged, and a person may take their time.")
         demo_eval.scene(self.project)
+
+    def chat(self) -> None:
+        self.scene("And in a conversation: a call waits for you over a restart, a summary forgets nothing.")
+        demo_chat.scene()
 
     def call(self, tool: str, outcome: str = "success", quiet: bool = False, **arguments: Any) -> Verdict:
         entry, verdict = self._decide(tool, arguments)

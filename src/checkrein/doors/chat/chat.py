@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import secrets
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
@@ -50,6 +51,7 @@ T = TypeVar("T")
 Facts = dict[str, Any]
 _ANSWER_SECONDS, _STOP_SECONDS = 330.0, 10.0
 LONGEST_WAIT = 25.0
+_TAKEN_UP_SECONDS = 10.0
 _LONGEST_TITLE = 60
 
 
@@ -376,6 +378,7 @@ class Chat:
     ) -> Facts:
         """Say yes to a call that waits, or to one with other arguments."""
         found = self._waiting(run, call)
+        self._taken_up(found.entry)
         if edited is not None:
             if faults := self._do(self._tools().faults(found.name, edited)):
                 raise InputError("The arguments do not fit the tool. " + " ".join(faults))
@@ -399,6 +402,12 @@ class Chat:
         found = self._waiting(run, call)
         answer = self._pipeline.answer(found.entry, "denied", actor=actor, channel=channel, message=reason)
         return {"answer": answer}
+
+    def _taken_up(self, entry: str) -> None:
+        """After a restart: a moment until its run waits for the answer again, and can act on all of it."""
+        deadline = time.monotonic() + _TAKEN_UP_SECONDS
+        while not self._pipeline.broker.is_awaited(entry) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def _waiting(self, run: str, call: str) -> Invocation:
         found = self._sessions.call(run, call)

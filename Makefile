@@ -77,6 +77,8 @@ picture: $(READY)
 	@$(BIN)/python docs/capture_eval.py
 	@$(BIN)/python docs/capture_console.py
 	@$(BIN)/python docs/capture_library.py
+	@$(BIN)/python docs/capture_chat.py
+	@$(BIN)/python docs/capture_compression.py
 
 e2e: $(READY)
 	@$(BIN)/python -m pytest -m e2e --timeout 900

@@ -6,13 +6,21 @@ from checkrein.store import Reader, Row, Transaction
 from checkrein.store.conversations import HERE
 
 WORDS, TITLES = "chat_words", "chat_title_words"
+_OUT = {
+    WORDS: "DELETE FROM chat_words WHERE rowid = ?",
+    TITLES: "DELETE FROM chat_title_words WHERE rowid = ?",
+}
+_IN = {
+    WORDS: "INSERT INTO chat_words (rowid, words) VALUES (?, ?)",
+    TITLES: "INSERT INTO chat_title_words (rowid, words) VALUES (?, ?)",
+}
 
 
 def index(tx: Transaction, table: str, number: int, words: str) -> None:
     """The words of one message or title; empty takes it out."""
-    tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (number,))  # noqa: S608
+    tx.execute(_OUT[table], (number,))
     if words:
-        tx.execute(f"INSERT INTO {table} (rowid, words) VALUES (?, ?)", (number, words))  # noqa: S608
+        tx.execute(_IN[table], (number, words))
 
 
 def find_messages(reader: Reader, query: str, *, limit: int, archived: bool) -> list[Row]:

@@ -17,13 +17,19 @@ MESSAGE = (
     "output_tokens error run raw"
 ).split()
 SNAPSHOT = "id text cutoff tokens created_at estimated kind".split()
+_INTO = {
+    "chat_session": "INSERT INTO chat_session",
+    "chat_message": "INSERT INTO chat_message",
+    "chat_snapshot": "INSERT INTO chat_snapshot",
+    "chat_run": "INSERT INTO chat_run",
+}
 _COUNTED = "FROM chat_message WHERE session = ? AND NOT deleted"
 
 
 def insert(tx: Transaction, table: str, values: Mapping[str, Any]) -> None:
     """One row; the names are ours, never a user's."""
     marks = ", ".join("?" * len(values))
-    tx.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", tuple(values.values()))  # noqa: S608
+    tx.execute(f"{_INTO[table]} ({', '.join(values)}) VALUES ({marks})", tuple(values.values()))
 
 
 def change(tx: Transaction, table: str, changes: Mapping[str, Any], where: str, given: Sequence[Any]) -> int:
@@ -130,8 +136,9 @@ def remove_some(tx: Transaction, session: str, most: int) -> bool:
         tx.execute_many("DELETE FROM chat_message WHERE number = ?", numbers)
         return False
     number = number_of(tx, "chat_session", session)
-    for table in ("chat_call", "chat_run", "chat_snapshot"):
-        tx.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+    tx.execute("DELETE FROM chat_call WHERE session = ?", (session,))
+    tx.execute("DELETE FROM chat_run WHERE session = ?", (session,))
+    tx.execute("DELETE FROM chat_snapshot WHERE session = ?", (session,))
     tx.execute("DELETE FROM chat_title_words WHERE rowid = ?", (number,))
     tx.execute("DELETE FROM chat_session WHERE id = ?", (session,))
     return True

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from checkrein.doors.chat import OVER, Invocation, Message, Run, Session, Snapshot, words
 from checkrein.doors.chat.changes import changed
-from checkrein.doors.chat.messages import checked_parts, insert_message
+from checkrein.doors.chat.messages import checked_parts, insert_message, standing
 from checkrein.doors.chat.rows import columns, messages_of
 from checkrein.doors.chat.sessions import SLICE, Sessions, insert_session
 from checkrein.errors import InputError, StoreError
@@ -43,7 +43,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 def gathered(sessions: Sessions, id: str) -> Bundle:  # noqa: A002 - the word of the value
     """Everything of a session; of deleted messages only their place."""
     session = sessions.get(id)
-    said = messages_of(conversations.messages_of(sessions.store, id))
+    rows = conversations.messages_of(sessions.store, id)
+    said = standing(messages_of(rows), conversations.statuses_of(sessions.store, session=id))
     kept = [replace(each, raw="") if not each.deleted else _emptied(each) for each in said]
     there = {each.id for each in said if not each.deleted}
     return Bundle(

@@ -127,7 +127,7 @@ class Messages(Journal):
             at = rows[at][_PARENT]
         found.reverse()
         said = messages_of([row for row in found if not row[_DELETED]])
-        return _standing(said, conversations.statuses_of(self.store, session=session))
+        return standing(said, conversations.statuses_of(self.store, session=session))
 
     def siblings(self, session: str) -> dict[str, tuple[str, ...]]:
         """For every message that has branches beside it: all of them with itself, in order."""
@@ -209,7 +209,7 @@ def _found(reader: Reader, id: str) -> tuple[str, int, Row]:  # noqa: A002 - the
 
 def _message(reader: Reader, id: str) -> Message:  # noqa: A002 - the word of the value
     said = messages_of([_found(reader, id)[2]])
-    return _standing(said, conversations.statuses_of(reader, message=id))[0]
+    return standing(said, conversations.statuses_of(reader, message=id))[0]
 
 
 def _parent(reader: Reader, session: str, parent: str) -> str:
@@ -238,7 +238,7 @@ def checked_parts(role: str, state: str, parts: Iterable[Part]) -> tuple[Part, .
     return said
 
 
-def _standing(said: list[Message], statuses: Mapping[tuple[str, str], str]) -> list[Message]:
+def standing(said: list[Message], statuses: Mapping[tuple[str, str], str]) -> list[Message]:
     """The messages with their calls as they stand now."""
     return [_with_statuses(each, statuses) for each in said] if statuses else said
 

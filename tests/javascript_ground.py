@@ -6,6 +6,7 @@ import functools
 import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from checkrein.execute.javascript import JavaScriptEngine
@@ -31,7 +32,9 @@ def _filled():
         await session.start("1")
         await session.close()
 
-    with_engine(nothing)
+    # A browser's tests have a loop of their own in this thread.
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(with_engine, nothing).result()
     return compiled()
 
 

@@ -6,25 +6,11 @@ import time
 import pytest
 
 from checkrein.console.serving import Console
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-pytestmark = [
-    pytest.mark.timeout(120),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = browsing.MARKS
+pipeline = browsing.pipeline
 PAGES = ("/", "/calls", "/trust", "/policy", "/sessions", "/servers", "/runs", "/health")
-
-
-@pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
 
 
 def card(tab, waiter):

@@ -4,18 +4,12 @@ import threading
 
 import pytest
 
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 from javascript_ground import ready_made
 from mcp_stdio import Notes
 
-pytestmark = [
-    pytest.mark.timeout(120),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = browsing.MARKS
+pipeline = browsing.pipeline
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2>`${1}\u202egnp.exe"
 SETTINGS = """
 [gateway]
@@ -28,25 +22,12 @@ READS = "const r = await codemode.notes__read_note({title: 'a'});\nreturn r.cont
 
 
 @pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def ask(console, tmp_path, user_settings):
     """The authority, with a server behind the gateway whose tools are accepted."""
     ready_made()
     user_settings(SETTINGS)
-    notes, verb = Notes(tmp_path), console.desk.ask
-    verb("upstream.add", name="notes", entry={"command": notes.words[0], "args": notes.words[1:]})
-    verb("upstream.start", name="notes")
-    shown = verb("upstream.review", name="notes")
-    picks = [{key: each[key] for key in ("kind", "name", "hash")} for each in shown]
-    verb("upstream.accept", name="notes", picks=picks)
-    return verb
+    browsing.accept(console.desk.ask, Notes(tmp_path))
+    return console.desk.ask
 
 
 def test_from_the_list_to_the_answer_to_the_end_without_a_reload(open_tab, ask):

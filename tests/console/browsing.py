@@ -1,0 +1,31 @@
+"""What tests in a real browser share: its clock, its leftovers, and a server whose tools are accepted."""
+
+import pytest
+
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
+MARKS = [
+    pytest.mark.timeout(120),
+    # Playwright's own loop; nothing of ours.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def pipeline():
+    """On the clock of the browser."""
+    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    yield made
+    made.close()
+
+
+def accept(verb, notes):
+    """Add this server as `notes`, start it, and accept all it says."""
+    verb("upstream.add", name="notes", entry={"command": notes.words[0], "args": notes.words[1:]})
+    verb("upstream.start", name="notes")
+    shown = verb("upstream.review", name="notes")
+    picks = [{key: each[key] for key in ("kind", "name", "hash")} for each in shown]
+    verb("upstream.accept", name="notes", picks=picks)

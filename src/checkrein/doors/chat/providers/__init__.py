@@ -184,8 +184,13 @@ class Providers:
     async def _ready(self) -> Clients:
         if self._clients is None:
             # What talks to models takes seconds to load; the loop goes on meanwhile.
-            made = await asyncio.to_thread(_loaded)
-            self._clients = self._clients or made
+            return self._kept(await asyncio.to_thread(_loaded))
+        return self._clients
+
+    def _kept(self, made: Clients) -> Clients:
+        # Somebody else may have been quicker.
+        if self._clients is None:
+            self._clients = made
         return self._clients
 
     def _named(self, ref: str) -> Picked:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from pydantic_ai.exceptions import ModelConnectionError
+from pydantic_ai.exceptions import ContentFilterError, ModelConnectionError
 from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -119,6 +119,8 @@ class Whole(WrapperModel):
                     raise ModelConnectionError(
                         self.model_name, "The answer ended before its end.", phase="read", in_stream=True
                     )
+                if streamed.finish_reason == "content_filter":
+                    raise ContentFilterError("The answer was held back.")
 
             streamed._get_event_iterator = to_its_end  # type: ignore[method-assign]
             yield streamed

@@ -138,7 +138,8 @@ class _Routed(httpx2.AsyncBaseTransport):
             raise
 
     def _way(self, proxy: str) -> httpx2.AsyncHTTPTransport:
-        through = httpx2.Proxy(proxy, ssl_context=self._context) if proxy else None
+        secured = self._context if proxy.startswith("https://") else None
+        through = httpx2.Proxy(proxy, ssl_context=secured) if proxy else None
         return httpx2.AsyncHTTPTransport(
             verify=self._context, trust_env=False, limits=_LIMITS, proxy=through, retries=0
         )
@@ -209,6 +210,8 @@ def _names(entry: str, host: str, port: int) -> bool:
             return address in ipaddress.ip_network(name, strict=False)
         except (ValueError, TypeError):
             return False
+    if _address(name) is not None:
+        return False
     # INVARIANT: a name covers what is below it at a dot, and never what merely ends alike.
     if name.startswith(("*.", ".")):
         return host.endswith(f".{name.lstrip('*.')}") and bool(name.lstrip("*."))

@@ -72,7 +72,8 @@ _NAMED: tuple[tuple[TroubleKind, tuple[str, ...]], ...] = (
     ("refused", ("ModelNotFoundError",)),
 )
 _LATER: tuple[tuple[TroubleKind, tuple[str, ...]], ...] = (
-    ("timeout", ("TimeoutError", "TimeoutException", "APITimeoutError", "ModelRequestTimeout")),
+    ("timeout", ("TimeoutError", "TimeoutException", "APITimeoutError")),
+    ("timeout", ("ModelTimeoutError", "ModelRequestTimeout")),
     ("certificate", ("SSLError",)),
     ("malformed", ("JSONDecodeError", "ValidationError", "UnicodeDecodeError", "UnknownApiResponseError")),
     ("malformed", ("APIResponseValidationError", "DecodingError")),
@@ -114,7 +115,7 @@ def _kind(names: set[str], status: int, said: str, chain: list[BaseException]) -
     if _NO_END in str(chain[0]):
         return "network"
     for kind, wanted in _NAMED:
-        if names.intersection(wanted) and not (kind == "server" and status < 500):
+        if names.intersection(wanted) and not (kind == "server" and 0 < status < 500):
             return "limit" if kind == "refused" and _too_long(low) else kind
     if status:
         return _of_status(status, low)
@@ -150,7 +151,7 @@ def _words(
         text = "The provider knows no such model, or its address is wrong. Pick another model, or correct it."
     elif kind == "refused" and 300 <= status < 400:
         text = "The provider's address leads elsewhere, where its key is not sent. Correct the address."
-    elif kind == "refused" and any(each in low for each in _FILTERED):
+    elif kind == "refused" and (_is_filter(error) or any(each in low for each in _FILTERED)):
         text = "The provider's content filter refused this."
     elif kind == "rate" and any(each in low for each in _NO_MONEY):
         text = "The account at the provider has no credit or quota left."
@@ -161,6 +162,10 @@ def _words(
     if status and kind in ("server", "refused"):
         text += f" (HTTP {status})"
     return f"{text} It said: {quoted}" if quoted and kind in ("refused", "limit", "server", "rate") else text
+
+
+def _is_filter(error: BaseException) -> bool:
+    return type(error).__name__ == "ContentFilterError"
 
 
 def _of_ours(error: CheckreinError) -> TroubleKind:

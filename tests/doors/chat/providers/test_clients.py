@@ -1,0 +1,237 @@
+import asyncio
+import json
+import time
+
+import pytest
+
+from checkrein.doors.chat.providers import Picked, Providers
+from doors.chat.endpoints import Call, Turn
+from doors.chat.endpoints.anthropic import fake_anthropic
+from doors.chat.endpoints.asking import SCHEMA, ask, called, said, settings
+from doors.chat.endpoints.google import fake_google
+from doors.chat.endpoints.openai import fake_openai
+
+KEY = "sk-T0p-5ecret-key-0f-mine"
+KINDS = {
+    "openai": fake_openai,
+    "compatible": fake_openai,
+    "azure": fake_openai,
+    "anthropic": fake_anthropic,
+    "google": fake_google,
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def providers():
+    return Providers(settings)
+
+
+def asked(providers, kind, script, *, text="hi", model="m1", **options):
+    """What came of one question to a fake of that kind: response or error, and the endpoint."""
+
+    async def go(endpoint):
+        providers.set(kind, kind, base_url=endpoint.url, key=KEY)
+        try:
+            return await ask(await providers.model(Picked(kind, model)), text, **options)
+        except Exception as error:
+            return error
+        finally:
+            await providers.close()
+
+    with KINDS[kind](script) as endpoint:
+        return asyncio.run(go(endpoint)), endpoint
+
+
+@each_kind
+def test_text_reasoning_and_usage_come_through(providers, kind):
+    heard = []
+    turn = Turn("Hello big world", reasoning="let me see", usage=(21, 9))
+    response, endpoint = asked(providers, kind, [turn], heard=heard, system="Be brief.")
+    assert said(response) == "Hello big world"
+    assert "let me see" in [part.content for part in response.parts if part.part_kind == "thinking"]
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (21, 9)
+    assert len(heard) > 6
+    assert b"Be brief." in endpoint.asked[0].body
+    assert len(endpoint.asked) == 1
+
+
+@each_kind
+def test_the_model_that_is_picked_is_the_one_that_is_asked(providers, kind):
+    _, endpoint = asked(providers, kind, [Turn("x")], model="the-picked-one")
+    request = endpoint.asked[0]
+    named = request.path if kind in ("google", "azure") else request.json["model"]
+    assert "the-picked-one" in named
+
+
+@each_kind
+def test_tools_are_sent_whole_and_called_in_parallel(providers, kind):
+    calls = [Call("files__read", {"x": 1, "y": "two"}), Call("files__read", {"x": 2}), Call("other", {})]
+    response, endpoint = asked(providers, kind, [Turn("Well.", calls=calls)], tools=("files__read", "other"))
+    found = [(name, args if isinstance(args, dict) else json.loads(args)) for name, args in called(response)]
+    assert found == [("files__read", {"x": 1, "y": "two"}), ("files__read", {"x": 2}), ("other", {})]
+    ids = [part.tool_call_id for part in response.parts if part.part_kind == "tool-call"]
+    assert len(set(ids)) == 3
+    sent = str(endpoint.asked[0].json["tools"])
+    assert sent.count(str(SCHEMA["properties"])) == 2
+
+
+@pytest.mark.parametrize("kind", ["openai", "compatible", "azure", "anthropic"])
+@pytest.mark.parametrize("arguments", ['{"x": ', "[1, 2]", '{"x": "many"}'])
+def test_wrong_arguments_arrive_as_they_were_written(providers, kind, arguments):
+    response, _ = asked(providers, kind, [Turn("", calls=[Call("unknown_tool", arguments)])])
+    assert called(response) == [("unknown_tool", arguments)]
+
+
+FAULTS = {
+    "429": "rate",
+    "500": "server",
+    "503": "server",
+    "401": "key",
+    "403": "key",
+    "404": "refused",
+    "cut": "network",
+    "short": "network",
+    "malformed": "malformed",
+    "too long": "limit",
+    "filtered": "refused",
+    "hang": "timeout",
+    "error": "server",
+    "redirect": "refused",
+}
+
+
+@each_kind
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_told_once_in_time_and_without_the_key(providers, kind, fault, caplog, capfd):
+    caplog.set_level("DEBUG")
+    begun = time.monotonic()
+    error, endpoint = asked(providers, kind, [Turn("one two three four five", fault=fault), Turn("never")])
+    assert isinstance(error, Exception)
+    trouble = providers.explain(error)
+    assert trouble.kind == FAULTS[fault]
+    assert trouble.retry_after == (7.0 if fault == "429" else None)
+    assert len(trouble.text) > 20
+    # Nothing is asked again behind anybody's back, and nothing is waited for for ever.
+    assert len(endpoint.asked) == 1
+    assert time.monotonic() - begun < 5
+    shown = [trouble, error, str(error), providers, providers.listed(), caplog.text, *capfd.readouterr()]
+    assert KEY not in "".join(map(repr, shown))
+    assert endpoint.url not in trouble.text
+
+
+@each_kind
+def test_a_wrong_key_is_not_shown_even_where_the_provider_says_it(providers, kind):
+    async def go(endpoint):
+        providers.set(kind, kind, base_url=endpoint.url, key=KEY)
+        with pytest.raises(Exception) as caught:
+            await ask(await providers.model(Picked(kind, "m1")))
+        await providers.close()
+        return providers.explain(caught.value)
+
+    with KINDS[kind]([Turn("x")], key="another") as endpoint:
+        trouble = asyncio.run(go(endpoint))
+    assert trouble.kind == "key"
+    assert KEY not in trouble.text
+
+
+@each_kind
+def test_silence_between_pieces_is_given_up_too(providers, kind):
+    begun = time.monotonic()
+    error, _ = asked(providers, kind, [Turn("one two three four", between=30)])
+    assert providers.explain(error).kind == "timeout"
+    assert time.monotonic() - begun < 5
+
+
+@each_kind
+def test_slow_but_speaking_is_not_silent(providers, kind):
+    response, _ = asked(providers, kind, [Turn(["a"] * 8, between=0.2, first=0.3)])
+    assert said(response) == "a" * 8
+
+
+@each_kind
+def test_cancelling_hangs_up_at_once(providers, kind):
+    async def go(endpoint):
+        providers.set(kind, kind, base_url=endpoint.url, key=KEY)
+        heard = []
+        model = await providers.model(Picked(kind, "m1"))
+        task = asyncio.create_task(ask(model, heard=heard))
+        while not heard:
+            await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while not endpoint.left and time.monotonic() - begun < 3:
+            await asyncio.sleep(0.01)
+        await providers.close()
+        return time.monotonic() - begun
+
+    with KINDS[kind]([Turn(["word "] * 1000, between=0.05)]) as endpoint:
+        assert asyncio.run(go(endpoint)) < 1
+        assert endpoint.left == 1
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "azure"])
+def test_an_address_with_and_without_its_version_is_the_same(providers, kind):
+    async def go(endpoint):
+        for tail in ("", "/", "/v1", "/v1/"):
+            providers.set(kind, kind, base_url=f"{endpoint.url}{tail}", key=KEY)
+            await ask(await providers.model(Picked(kind, "m1")))
+            await providers.refresh(kind)
+        await providers.close()
+
+    with KINDS[kind]([Turn("x")]) as endpoint:
+        asyncio.run(go(endpoint))
+    assert len({each.path for each in endpoint.requests}) == 2
+    assert not any("/v1/v1" in each.path or "/v1/v1beta" in each.path for each in endpoint.requests)
+
+
+def test_the_same_configuration_is_made_once_and_a_changed_one_anew(providers):
+    async def go(endpoint):
+        providers.set("one", "openai", base_url=endpoint.url, key=KEY)
+        first = await providers.model(Picked("one", "m1"))
+        assert await providers.model(Picked("one", "m1")) is first
+        assert await providers.model(Picked("one", "m2")) is not first
+        providers.set("one", "openai", key="sk-another-key-0f-mine")
+        changed = await providers.model(Picked("one", "m1"))
+        assert changed is not first
+        await ask(changed)
+        await providers.close()
+
+    with fake_openai([Turn("x")]) as endpoint:
+        asyncio.run(go(endpoint))
+        assert endpoint.asked[0].headers["authorization"] == "Bearer sk-another-key-0f-mine"
+
+
+def test_a_key_of_the_environment_does_not_follow_to_another_address(providers, monkeypatch):
+    for name in (
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+    ):
+        monkeypatch.setenv(name, KEY)
+
+    async def go(kind, endpoint):
+        providers.set(kind, kind, base_url=endpoint.url)
+        await ask(await providers.model(Picked(kind, "m1")))
+        await providers.close()
+
+    for kind in ("openai", "compatible", "anthropic", "google"):
+        with KINDS[kind]([Turn("x")]) as endpoint:
+            asyncio.run(go(kind, endpoint))
+        assert KEY not in str([each.headers for each in endpoint.requests]), kind
+
+
+def test_many_streams_at_once_all_end(providers):
+    async def go(endpoint):
+        providers.set("one", "openai", base_url=endpoint.url, key=KEY)
+        model = await providers.model(Picked("one", "m1"))
+        answers = await asyncio.gather(*(ask(model) for _ in range(120)))
+        await providers.close()
+        return answers
+
+    with fake_openai([Turn("one two three", between=0.01)]) as endpoint:
+        assert {said(each) for each in asyncio.run(go(endpoint))} == {"one two three"}

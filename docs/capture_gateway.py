@@ -5,59 +5,14 @@ A server is added and accepted, a client calls it, a person says yes, and the se
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
-import re
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
+from capturing import draw, home, typed
 
-TARGET = Path(__file__).parent / "images" / "gateway.svg"
 ADD = ["servers", "add", "docs", "--", "python", "-m", "checkrein.cli.demo_server"]
 # A page of this width has to hold what a server says.
 WIDTH = 110
-
-
-def typed(words: list[str], *answers: tuple[str, str]) -> str:
-    """What a terminal shows of one of our commands; an answer is typed when its question is there."""
-    ours, theirs = os.openpty()
-    shown, waiting = b"", list(answers)
-    with subprocess.Popen(
-        [sys.executable, "-m", "checkrein", *words], stdin=theirs, stdout=theirs, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        with contextlib.suppress(OSError):  # a terminal ends with an error
-            while data := os.read(ours, 65536):
-                shown += data
-                if waiting and waiting[0][0].encode() in shown:
-                    os.write(ours, waiting.pop(0)[1].encode() + b"\n")
-        process.wait()
-    os.close(ours)
-    return f"\x1b[1m$ checkrein {' '.join(words)}\x1b[0m\n" + shown.decode().replace("\r\n", "\n")
-
-
-@contextlib.contextmanager
-def home() -> Iterator[None]:
-    """A home with a server of its own, both gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="cr-") as folder:
-        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
-            os.environ[name] = f"{folder}/{name[4:-4].lower()}"
-        os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        with subprocess.Popen(
-            [sys.executable, "-m", "checkrein", "serve"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as server:
-            server.stdout.readline()  # type: ignore[union-attr]
-            try:
-                yield
-            finally:
-                server.terminate()
 
 
 def call(tool: str, **arguments: str) -> None:
@@ -91,11 +46,7 @@ def main() -> None:
         parts = [typed(ADD, ("run it now?", "y"), ("n = not now", "y"))]
         call("docs__add_page", title="How refunds work")
         parts += [typed(["servers"]), typed(["servers", "review", "docs"])]
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi("\n".join(part.strip() + "\n" for part in parts).strip()))
-    svg = console.export_svg(title="checkrein servers")
-    # Fonts come from the reader's machine, not from a stranger's.
-    TARGET.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8")
+    draw("gateway.svg", "checkrein servers", parts, WIDTH)
 
 
 main()

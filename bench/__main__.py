@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     asking,
     chat,
+    chat_sessions,
     chat_tokens,
     console,
     deciding,
@@ -32,6 +33,7 @@ SECTIONS = {
     "eval": scripts.section,
     "library": library.section,
     "chat": chat.section,
+    "chat_sessions": chat_sessions.section,
     "chat_tokens": chat_tokens.section,
     "risk": risk.section,
     "deciding": deciding.section,

@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+import mcp_echo
 from checkrein.agents import Agents
 from checkrein.authority.phase import switch
 from checkrein.call import tool_call
@@ -111,6 +112,23 @@ def console(pipeline, agents, gateway, chat):
     made.start(0)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def talk(console, tmp_path, user_settings):
+    """The authority, with a server `echo` behind the gateway whose tools are accepted."""
+    user_settings("[gateway]\nhttp_port = 0\n")
+    command, *given = mcp_echo.words(tmp_path)
+    verb = console.desk.ask
+    verb("upstream.add", name="echo", entry={"command": command, "args": given})
+    verb("upstream.start", name="echo")
+    shown = verb("upstream.review", name="echo")
+    verb(
+        "upstream.accept",
+        name="echo",
+        picks=[{key: each[key] for key in ("kind", "name", "hash")} for each in shown],
+    )
+    return verb
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import { keepCards, waiting, watchCards } from "./chat_cards.js";
 import { compose, idle, busy, trouble } from "./chat_compose.js";
 import { dialogs, gauge } from "./chat_dialogs.js";
 import { lists, refreshList } from "./chat_list.js";
-import { bottom, elements, followEnd, post } from "./chat_page.js";
+import { bottom, elements, followEnd, holding, post } from "./chat_page.js";
 
 const id = document.body.dataset.chat;
 const scroll = document.querySelector("[data-scroll]");
@@ -38,8 +38,12 @@ function end() {
 function put(node) {
   // A message as it is now, in its old place or at the end. Cards somebody answers in stay as they are.
   const old = message(node.dataset.message);
-  if (old) { keepCards(old, node); keepOpen(old, node); old.replaceWith(node); return; }
   const stays = bottom(scroll);
+  if (old) {
+    holding(() => { keepCards(old, node); keepOpen(old, node); old.replaceWith(node); });
+    followEnd(scroll, stays);
+    return;
+  }
   conversation().querySelector("[data-nothing]")?.remove();
   conversation().append(node);
   followEnd(scroll, stays || node.dataset.role === "user");
@@ -60,21 +64,31 @@ export async function refresh() {
 }
 
 async function look() {
-  const found = await piece(`/chat/${id}/conversation`).catch(() => null);
+  const found = await piece(`/chat/${id}/conversation?count=${conversation().dataset.count}`).catch(() => null);
   const fresh = found?.ok && elements(found.nodes)[0];
   if (!fresh) return;
   const stays = bottom(scroll);
-  const old = conversation();
-  for (const node of fresh.querySelectorAll("[data-message]")) {
-    const before = message(node.dataset.message);
-    if (!before) continue;
-    if (before.dataset.mark === node.dataset.mark && node.dataset.mark.startsWith("completed")) node.replaceWith(before);
-    else { keepCards(before, node); keepOpen(before, node); }
-  }
-  old.replaceWith(fresh);
+  holding(() => patch(conversation(), fresh));
   head = fresh.dataset.head;
   followEnd(scroll, stays);
   state();
+}
+
+function patch(old, fresh) {
+  // What has not changed is not touched: somebody may be about to click it.
+  for (const name of Object.keys(fresh.dataset)) old.dataset[name] = fresh.dataset[name];
+  for (const each of [...old.children]) if (!each.matches("[data-message], [data-notice]")) each.remove();
+  let next = old.firstElementChild;
+  for (const node of [...fresh.children]) {
+    const before = node.dataset.message ? message(node.dataset.message) : null;
+    const same = before && before.dataset.mark === node.dataset.mark && node.classList.contains("completed");
+    if (same && before === next) { next = next.nextElementSibling; continue; }
+    if (before && !same) { keepCards(before, node); keepOpen(before, node); }
+    if (before === next) next = next?.nextElementSibling ?? null;
+    if (before && !same) before.remove();
+    old.insertBefore(same ? before : node, next);
+  }
+  while (next) { const gone = next; next = next.nextElementSibling; if (gone.dataset.message) gone.remove(); }
 }
 
 function state() {
@@ -273,6 +287,7 @@ async function earlier(link) {
   const before = scroll.scrollHeight;
   const anew = [...more.children].filter((each) => each.matches("[data-message], [data-compressed]") || each.querySelector("[data-earlier]"));
   link.parentElement.replaceWith(...anew);
+  conversation().dataset.count = Number(conversation().dataset.count) + Number(more.dataset.count);
   scroll.scrollTop += scroll.scrollHeight - before;
   anew.find((each) => each.matches("[data-message]"))?.focus({ preventScroll: true });
 }
@@ -283,5 +298,5 @@ document.querySelector("[data-stop]").addEventListener("click", async () => {
 });
 
 lists(id);
-compose(id, refresh);
+compose(id);
 dialogs(id, refresh);

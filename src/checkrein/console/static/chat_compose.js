@@ -72,7 +72,7 @@ function typed() {
   counting = setTimeout(() => gauge(text.value), 500);
 }
 
-async function submit(id, refresh) {
+async function submit(id) {
   if (!text.value.trim() && !attachments.length) return;
   trouble("");
   send.disabled = true;
@@ -85,10 +85,9 @@ async function submit(id, refresh) {
   keep();
   typed();
   for (const each of document.querySelectorAll("[data-notice]")) each.remove();
-  setTimeout(refresh, 1500);
 }
 
-export function compose(id, refresh) {
+export function compose(id) {
   draft = `draft ${id ?? ""}`;
   try { if (!text.value) text.value = sessionStorage.getItem(draft) ?? ""; } catch { /* as above */ }
   grow();
@@ -105,7 +104,7 @@ export function compose(id, refresh) {
       return;
     }
     event.preventDefault();
-    submit(id, refresh);
+    submit(id);
   });
   const open = form.querySelector("[data-attach]");
   open.hidden = false;

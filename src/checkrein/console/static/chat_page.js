@@ -28,3 +28,13 @@ export function pathOf(form) { return new URL(form.action).pathname.slice(docume
 // Whoever reads further up is left there.
 export function bottom(scroll) { return scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR; }
 export function followEnd(scroll, stays) { if (stays) scroll.scrollTop = scroll.scrollHeight; }
+
+export function holding(work) {
+  // Whoever types goes on typing, also where what they type in is moved.
+  const held = document.activeElement;
+  const [from, to] = [held?.selectionStart, held?.selectionEnd];
+  work();
+  if (!held?.isConnected || held === document.activeElement || held === document.body) return;
+  held.focus({ preventScroll: true });
+  if (from !== undefined && from !== null) held.setSelectionRange(from, to);
+}

@@ -21,6 +21,7 @@ Facts = dict[str, Any]
 PAGE, LISTED, HITS = 60, 100, 40
 # How far back a message that was searched for is looked for.
 _MOST_PAGES = 40
+_MOST = 1_000
 COLORS = ("red", "amber", "green", "blue", "violet")
 _FORMS = {"json": ("json", "application/json"), "md": ("markdown", "text/markdown; charset=utf-8")}
 
@@ -41,8 +42,6 @@ def one(visit: Visit) -> Response:
         **_conversation(visit, found),
         **_composing(visit, found["session"]),
         **_alerts(visit, found["session"]),
-        last=found["last"],
-        at=visit.query.text("at"),
     )
 
 
@@ -146,7 +145,8 @@ def _opened(visit: Visit) -> Facts:
     """The session with a page of its messages: the newest, those before one, or those around one."""
     ask, own = visit.desk.ask, visit.named["id"]
     before, at = visit.query.text("before"), visit.query.text("at")
-    found: Facts = ask("chat.session", id=own, before=before, limit=PAGE)
+    limit = min(max(visit.query.number("count") or PAGE, PAGE), _MOST)
+    found: Facts = ask("chat.session", id=own, before=before, limit=limit)
     if not at or _holds(found, at):
         return {**found, "before": before}
     if around := _around(visit, own, at, found):
@@ -182,6 +182,7 @@ def _conversation(visit: Visit, found: Facts) -> Facts:
     return {
         "opened": {**found["session"], "title": chat_shown.plain(found["session"]["title"])},
         "messages": shown,
+        "count": len(found["messages"]),
         "unanswered": not found.get("run") and bool(shown) and shown[-1]["role"] == "user",
         "head": found["session"].get("head") or "",
         "earlier": found["messages"][0]["id"] if found.get("earlier") and found["messages"] else "",
@@ -211,6 +212,6 @@ def _alerts(visit: Visit, _session: Facts | None) -> Facts:
         status = visit.desk.ask("chat.status")
         providers = [each for each in visit.desk.ask("chat.providers") if each["kind"] != "scripted"]
     except CheckreinError as error:
-        return {"status": {"ready": False, "reason": str(error)}, "unset": False, "faults": []}
+        return {"silent": str(error), "unset": False, "faults": []}
     faults = [each for each in providers if each.get("fault")]
-    return {"status": status, "unset": not providers, "faults": faults}
+    return {"silent": "" if status["ready"] else status["reason"], "unset": not providers, "faults": faults}

@@ -16,7 +16,7 @@ from checkrein.execute.python_seats import Seats
 from checkrein.execute.python_session import PythonSession
 from checkrein.execute.python_spares import Passed, Spares, Wanted
 from checkrein.execute.python_state import unpack
-from checkrein.execute.sandbox import Limits, Tool
+from checkrein.execute.sandbox import Limits, Tool, restored
 
 _WORKERS = 32
 # The worker stops itself at the limit, its pool a little later, and the session last.
@@ -51,13 +51,7 @@ class PythonEngine:
 
     async def load(self, dumped: bytes, tools: Sequence[Tool], limits: Limits) -> PythonSession:
         state = unpack(dumped)
-        session = await self.open(tools, limits)
-        try:
-            await session.restore(state)
-        except BaseException:
-            await session.close()
-            raise
-        return session
+        return await restored(await self.open(tools, limits), state)
 
     async def close(self) -> None:
         for session in tuple(self._sessions):

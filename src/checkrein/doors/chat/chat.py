@@ -76,6 +76,7 @@ class Chat:
         agent = Agent(
             pipeline, self._sessions, self._lines, self._providers, tools, calling, self._compressing
         )
+        self._agent = agent
         self._runs = Runs(agent, self._sessions, self._lines, secrets.token_hex(8), say)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.Event | None = None
@@ -104,6 +105,8 @@ class Chat:
     async def _serve(self, up: threading.Event) -> None:
         self._ending = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        # Before anybody asks: what a crash left half imported or half deleted is nobody's.
+        await asyncio.to_thread(self._sessions.sweep)
         up.set()
         await self._runs.resume()
         try:
@@ -252,10 +255,11 @@ class Chat:
     async def _sent(self, id: str, text: str, attachments: list[Facts], model: str) -> Facts:  # noqa: A002 - as above
         if not text.strip() and not attachments:
             raise InputError("There is nothing to send.")
-        session = await asyncio.to_thread(self._sessions.get, id)
-        choice, picked = self._chosen(session, text, model)
+        await asyncio.to_thread(self._sessions.get, id)
         self._runs.take(id)
         try:
+            session = await self._tidied(id)
+            choice, picked = self._chosen(session, text, model)
             found = await attached(attachments, self._tools(), id)
             parts = (*((Part(text=text),) if text.strip() else ()), *found.parts)
             if found.tainted_by and not session.tainted_by:
@@ -264,6 +268,11 @@ class Chat:
         except BaseException:
             self._runs.release(id)
             raise
+
+    async def _tidied(self, id: str) -> Session:  # noqa: A002 - as above
+        """A session nobody works on, as it is now: what a full disk left undone is done first."""
+        await self._agent.tidy(id)
+        return await asyncio.to_thread(self._sessions.get, id)
 
     async def _said(
         self, session: Session, parts: tuple[Part, ...], parent: str, choice: routing.Choice, picked: Picked
@@ -310,20 +319,13 @@ class Chat:
         return self._do(self._regenerated(session, message, model))
 
     async def _regenerated(self, id: str, message: str, model: str) -> Facts:  # noqa: A002 - as above
-        session = await asyncio.to_thread(self._sessions.get, id)
-        path = await asyncio.to_thread(self._sessions.path, id)
-        at = next((number for number, each in enumerate(path) if each.id == message), len(path) - 1)
-        if message and (at < 0 or path[at].id != message):
-            raise NotFoundError("There is no such message in this conversation.")
-        while at >= 0 and path[at].role == "assistant":
-            at -= 1
-        if at < 0:
-            raise InputError("There is nothing to answer yet.")
-        asked = next((each for each in reversed(path[: at + 1]) if each.role == "user"), path[at])
-        choice, picked = self._chosen(session, _text(asked), model)
+        await asyncio.to_thread(self._sessions.get, id)
         self._runs.take(id)
         try:
-            await asyncio.to_thread(self._sessions.rewind, id, path[at].id)
+            session = await self._tidied(id)
+            at, asked = _to_answer(await asyncio.to_thread(self._sessions.path, id), message)
+            choice, picked = self._chosen(session, _text(asked), model)
+            await asyncio.to_thread(self._sessions.rewind, id, at.id)
             run = self._new_run(id, asked.id, choice, picked)
             await self._runs.begin(run)
         except BaseException:
@@ -338,16 +340,15 @@ class Chat:
     async def _edited(self, id: str, message: str, text: str) -> Facts:  # noqa: A002 - as above
         if not text.strip():
             raise InputError("There is nothing to send.")
-        session = await asyncio.to_thread(self._sessions.get, id)
         old = await asyncio.to_thread(self._sessions.message, message)
-        if old.role != "user" or message not in {
-            each.id for each in await asyncio.to_thread(self._sessions.path, id)
-        }:
-            raise InputError("Only a message of yours in this conversation can be edited.")
-        choice, picked = self._chosen(session, text, "")
-        kept = tuple(each for each in old.parts if each.kind == "attachment")
         self._runs.take(id)
         try:
+            session = await self._tidied(id)
+            path = await asyncio.to_thread(self._sessions.path, id)
+            if old.role != "user" or message not in {each.id for each in path}:
+                raise InputError("Only a message of yours in this conversation can be edited.")
+            choice, picked = self._chosen(session, text, "")
+            kept = tuple(each for each in old.parts if each.kind == "attachment")
             return await self._said(session, (Part(text=text), *kept), old.parent, choice, picked)
         except BaseException:
             self._runs.release(id)
@@ -355,9 +356,15 @@ class Chat:
 
     def choose(self, *, session: str, message: str) -> Facts:
         """Show the branch a message belongs to."""
-        self._runs.check_free(session)
-        found = self._sessions.choose(session, message)
-        self._lines.tell(session, "reload")
+        return self._do(self._chose(session, message))
+
+    async def _chose(self, id: str, message: str) -> Facts:  # noqa: A002 - as above
+        self._runs.take(id)
+        try:
+            found = await asyncio.to_thread(self._sessions.choose, id, message)
+        finally:
+            self._runs.release(id)
+        self._lines.tell(id, "reload")
         return session_view(found)
 
     def abort(self, *, run: str, actor: str = "") -> Facts:  # noqa: ARG002 - whoever may ask may stop
@@ -434,7 +441,7 @@ class Chat:
                 found = line.take()
         finally:
             line.close()
-        last = found[-1].id if found else after or self._lines.last(session)
+        last = found[-1].id if found else after or line.last
         return {"events": [msgspec.structs.asdict(each) for each in found], "last": last}
 
     # -- tokens and compression -------------------------------------------------------------------------
@@ -596,6 +603,18 @@ class Chat:
 
 def _limits(model: models.Model) -> Facts:
     return {"input": model.input, "output": model.output, "known": model.known, "note": model.note}
+
+
+def _to_answer(path: list[Message], message: str) -> tuple[Message, Message]:
+    """What is answered anew when a message is, and the person's message it goes back to."""
+    at = next((number for number, each in enumerate(path) if each.id == message), len(path) - 1)
+    if message and (at < 0 or path[at].id != message):
+        raise NotFoundError("There is no such message in this conversation.")
+    while at >= 0 and path[at].role == "assistant":
+        at -= 1
+    if at < 0:
+        raise InputError("There is nothing to answer yet.")
+    return path[at], next((each for each in reversed(path[: at + 1]) if each.role == "user"), path[at])
 
 
 def _text(message: Message) -> str:

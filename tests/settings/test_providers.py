@@ -77,6 +77,9 @@ def test_a_provider_leaves_with_its_key_and_what_we_do_not_know_stays():
     assert left["providers"] == {"keep": {"kind": "openai", "mine": True}}
     with pytest.raises(NotFoundError):
         remove_provider("work")
+    save_default("keep/m")
+    remove_provider("keep")
+    assert read_providers().default == ""
 
 
 def test_a_file_that_cannot_be_read_is_never_written_over():
@@ -128,6 +131,13 @@ def test_on_this_machine_nothing_needs_to_be_encrypted():
     spec = provider_spec("p", {"kind": "compatible", "base_url": "http://127.0.0.1:11434/v1", "key": KEY})
     assert is_literal(spec)
     assert provider_spec("p", {"kind": "compatible", "base_url": "http://h.example/v1"}).key == ""
+
+
+def test_a_key_that_would_travel_in_the_clear_is_not_even_kept():
+    with pytest.raises(ConfigError, match="unencrypted"):
+        save_provider(ProviderSpec(name="p", kind="compatible", base_url="http://h.example"), KEY)
+    assert list_secrets() == {}
+    assert not providers_file().exists()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "demo", "Demo", "x" * 33, "a b", "-a", "é"])

@@ -179,18 +179,18 @@ def key_of(spec: ProviderSpec) -> str:
 
 def save_provider(spec: ProviderSpec, key: str = "") -> ProviderSpec:
     """Write a provider; a key given as such goes to where secrets are kept, only its name into the file."""
-    _check(spec)
-    check_name(spec.name)
-    if key:
+    given = key.strip()
+    if given:
         # INVARIANT: we never write a key into the file.
-        named = bool(_REFERENCE.fullmatch(key.strip()))
-        if not named:
-            set_secret(_secret_name(spec.name), key.strip())
-        reference = key.strip() if named else f"${{keyring:{_secret_name(spec.name)}}}"
+        reference = given if _REFERENCE.fullmatch(given) else f"${{keyring:{_secret_name(spec.name)}}}"
         spec = msgspec.structs.replace(spec, key=reference)
+    check_name(spec.name)
+    _check(spec)
     before = _before()
     others = {name: each for name, each in before.providers.items() if name != spec.name}
     _no_twin(spec.name, {**others, spec.name: spec})
+    if given and given != spec.key:
+        set_secret(_secret_name(spec.name), given)
     _write([*before.providers.values(), *([spec] if spec.name not in before.providers else [])], spec)
     return spec
 
@@ -200,7 +200,8 @@ def remove_provider(name: str) -> None:
     before = _before()
     if name not in before.providers:
         raise NotFoundError(f"There is no provider {name!r}.", remedy="See which there are in the settings.")
-    _write([each for each in before.providers.values() if each.name != name])
+    default = "" if before.default.partition("/")[0] == name else before.default
+    _write([each for each in before.providers.values() if each.name != name], default=default)
     if _secret_name(name) in list_secrets():
         remove_secret(_secret_name(name))
 

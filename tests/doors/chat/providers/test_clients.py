@@ -83,6 +83,50 @@ def test_wrong_arguments_arrive_as_they_were_written(providers, kind, arguments)
     assert called(response) == [("unknown_tool", arguments)]
 
 
+@each_kind
+def test_what_tools_answered_is_sent_back_to_where_they_were_called(providers, kind):
+    from pydantic_ai.messages import ModelRequest, ToolReturnPart
+
+    async def go(endpoint):
+        providers.set(kind, kind, base_url=endpoint.url, key=KEY)
+        model = await providers.model(Picked(kind, "m1"))
+        history = [ModelRequest.user_text_prompt("hi")]
+        first = await ask(model, history)
+        ids = [part.tool_call_id for part in first.parts if part.part_kind == "tool-call"]
+        results = [ToolReturnPart("files__read", f"result {at}", each) for at, each in enumerate(ids)]
+        second = await ask(model, [*history, first, ModelRequest(parts=results)])
+        await providers.close()
+        return second, ids
+
+    calls = [Call("files__read", {"x": 1}, id="id-one"), Call("files__read", {"x": 2}, id="id-two")]
+    with KINDS[kind]([Turn("Well.", reasoning="hm", calls=calls), Turn("Done.")]) as endpoint:
+        second, ids = asyncio.run(go(endpoint))
+    assert said(second) == "Done."
+    sent = endpoint.asked[1].body.decode()
+    assert sent.index("result 0") < sent.index("result 1")
+    if kind != "google":
+        assert ids == ["id-one", "id-two"]
+        assert sent.count("id-one") == sent.count("id-two") == 2
+
+
+@each_kind
+def test_who_stops_listening_is_told_of_no_fault(providers, kind):
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import ModelRequest
+
+    async def go(endpoint):
+        providers.set(kind, kind, base_url=endpoint.url, key=KEY)
+        model = await providers.model(Picked(kind, "m1"))
+        async with model_request_stream(model, [ModelRequest.user_text_prompt("hi")]) as streamed:
+            async for _ in streamed:
+                await streamed.cancel()
+        await providers.close()
+        return said(streamed.get())
+
+    with KINDS[kind]([Turn(["word "] * 100, between=0.02)]) as endpoint:
+        assert len(asyncio.run(go(endpoint))) < 200
+
+
 FAULTS = {
     "429": "rate",
     "500": "server",

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from checkrein.doors.chat.providers import Picked, Providers
-from checkrein.errors import InputError, NotFoundError
+from checkrein.errors import ConfigError, InputError, NotFoundError
 from checkrein.settings import Chat, Settings
 from checkrein.settings.providers import providers_file
 from doors.chat.endpoints.asking import ask, said
@@ -73,10 +73,25 @@ def test_the_default_is_the_files_else_the_first_real_one(providers):
     with pytest.raises(InputError, match="switched off"):
         providers.set_default("off/claude")
     providers.remove("home")
-    with pytest.raises(NotFoundError):
+    assert providers.pick() == Picked("work", "gpt-b")
+    providers.set_default("work/gpt-a")
+    assert providers.set_default("") == Picked("work", "gpt-b")
+
+
+def test_a_default_that_is_switched_off_is_told_and_never_replaced(providers):
+    providers.set_default("home/llama")
+    providers.set("home", "compatible", enabled=False)
+    with pytest.raises(InputError, match="switched off"):
         providers.pick()
     assert not any(each["default"] for each in providers.models())
-    assert providers.set_default("") == Picked("work", "gpt-b")
+
+
+def test_nothing_goes_out_while_the_settings_cannot_be_read(providers, user_settings):
+    user_settings('[connections]\nproxy = "custm"')
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(providers.model(Picked("work", "gpt-a")))
+    assert "connections.proxy" in providers.explain(caught.value).text
+    assert providers.models()
 
 
 def test_a_default_in_the_settings_holds_and_is_changed_there(providers):
@@ -128,7 +143,7 @@ def test_a_missing_key_is_named_before_anything_is_sent(providers, monkeypatch):
 
 
 def test_a_key_stays_when_other_things_change_but_not_for_another_address(providers):
-    providers.set("work", "openai", models=["gpt-c"])
+    providers.set("work", "openai", models=["gpt-c"], base_url=None, default_model=None, key=None)
     shown = providers.listed()[0]
     assert (shown["models"], shown["default_model"], shown["has_key"]) == (["gpt-c"], "gpt-b", True)
     with pytest.raises(InputError, match="key again"):

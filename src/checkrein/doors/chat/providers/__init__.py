@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from checkrein.doors.chat.providers.troubles import Trouble, explain
-from checkrein.errors import ConfigError, InputError, NotFoundError
+from checkrein.errors import CheckreinError, ConfigError, InputError, NotFoundError
 from checkrein.settings import Settings
 from checkrein.settings.providers import (
     BUILT_IN,
@@ -57,7 +57,7 @@ class Providers:
     """The providers of the file, as it is now, and the built-in one. One event loop asks for models."""
 
     def __init__(self, settings: Callable[[], Settings] | None = None) -> None:
-        self._settings = settings or (lambda: load().settings)
+        self._settings = settings or _in_force
         self._clients: Clients | None = None
         self._read: tuple[tuple[int, ...], ProvidersFile] | None = None
 
@@ -86,7 +86,7 @@ class Providers:
         """Every model that can be picked."""
         try:
             default = self.pick().ref
-        except (InputError, NotFoundError):
+        except CheckreinError:
             default = ""
         return [
             {
@@ -146,16 +146,17 @@ class Providers:
         """What went wrong, in plain words."""
         return explain(error, self._clients.secrets if self._clients else ())
 
-    def set(self, name: str, kind: str, *, key: str = "", **fields: Any) -> dict[str, Any]:
-        """Write a provider: what is not given stays as it was, a kept key too."""
+    def set(self, name: str, kind: str, *, key: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Write a provider: what is not given, or None, stays as it was, a kept key too."""
         old = self._file().providers.get(name)
         before = {} if old is None or old.kind != kind else msgspec.to_builtins(old)
-        raw = {each: value for each, value in {**before, **fields}.items() if each != "name"}
+        given = {each: value for each, value in fields.items() if value is not None}
+        raw = {each: value for each, value in {**before, **given}.items() if each != "name"}
         spec = provider_spec(name, {**raw, "kind": kind})
         if old is not None and spec.base_url != old.base_url and spec.key and not key:
             # INVARIANT: a key never goes to another address than the one it was given for.
             raise InputError(f"The address of {name!r} changes.", remedy="Give its key again with it.")
-        return self._shown(save_provider(spec, key))
+        return self._shown(save_provider(spec, key or ""))
 
     def remove(self, name: str) -> None:
         if name == DEMO:
@@ -244,6 +245,14 @@ class Providers:
             "models": list(spec.models),
             "fault": fault,
         }
+
+
+def _in_force() -> Settings:
+    loaded = load()
+    if loaded.error:
+        # INVARIANT: while the settings cannot be read, nothing goes out another way than they say.
+        raise loaded.error
+    return loaded.settings
 
 
 def _loaded() -> Clients:

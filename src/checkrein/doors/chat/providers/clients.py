@@ -112,10 +112,15 @@ class Whole(WrapperModel):
             inner = streamed._get_event_iterator
 
             async def to_its_end() -> AsyncIterator[ModelResponseStreamEvent]:
-                async for event in inner():
-                    yield event
+                try:
+                    async for event in inner():
+                        yield event
+                except ModelConnectionError:
+                    # Who hung up is not told that the line is dead.
+                    if not streamed.cancelled:
+                        raise
                 # INVARIANT: an answer that was cut is never taken for a whole one.
-                if streamed.finish_reason is None:
+                if streamed.finish_reason is None and not streamed.cancelled:
                     raise ModelConnectionError(
                         self.model_name, "The answer ended before its end.", phase="read", in_stream=True
                     )

@@ -11,30 +11,29 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from checkrein.awaiting import answer_to, settle
 from checkrein.call import ToolCall, reason_lines
-from checkrein.doors.chat import Invocation, Run, Session, Status, history
+from checkrein.doors.chat import Invocation, Run, RunState, Session, Status, history
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import call_view
 from checkrein.doors.chat.tools import Tools
+from checkrein.doors.chat.whole import whole
 from checkrein.errors import CheckreinError
-from checkrein.judged import Decided, Judged
+from checkrein.judged import Considered, Decided, Judged
 from checkrein.ledger.entries import Entry, fold
 from checkrein.pipeline import Pipeline
 from checkrein.store.questions import Question, get_question
 from checkrein.store.records import of_entries
 from checkrein.taint import why_held
 
-_T = TypeVar("_T")
 DOOR, CHANNEL = "chat", "chat"
 DEFAULT_PROJECT = "default"
 UNKNOWN = "Whether the call took effect is unknown; look before trying it again."
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 FINAL = ("completed", "error", "denied", "cancelled")
 
 
@@ -54,27 +53,45 @@ class Calling:
         try:
             return await self._settled(run, session, call)
         except CheckreinError as error:
-            return await self._over(call, "error", error=f"The call could not be made: {error}")
+            return await self._broken(call, str(error))
+        except Exception as error:  # noqa: BLE001 - one call's trouble is no other's; its text may hold anything
+            return await self._broken(call, type(error).__name__)
+
+    async def _broken(self, call: Invocation, why: str) -> Invocation:
+        call = await self._again(call)
+        if call.status == "running":
+            await self._close(call, "unknown", "failed")
+            return await self._over(call, "error", error=f"The call broke off: {why}. {UNKNOWN}")
+        await self._close(call, "cancelled", "failed")
+        return await self._over(call, "error", error=f"The call could not be made: {why}")
 
     async def _settled(self, run: Run, session: Session, call: Invocation) -> Invocation:
         if call.status in FINAL:
             return call
-        tool = await self._tools().tool(call.name)
+        tool = await self._tool(call, session)
         if call.status == "running":
             return await self._left_behind(run, session, call, tool)
         wanted = self.call(run, session, call, tool)
         if call.entry and (asked := await asyncio.to_thread(get_question, self._pipeline.store, call.entry)):
-            return await self._asked(session, call, wanted, asked)
+            return await self._asked(call, wanted, asked)
+        # Judged before a restart and not run: it is judged anew, and the record says so.
+        await self._close(call, "cancelled", "server ended")
         refused = await self._refused(session, call, wanted, tool)
         return refused or await self._judged(session, call, wanted)
+
+    async def _tool(self, call: Invocation, session: Session) -> Any:
+        """The tool as it is now; after a restart its server may still be starting, as the list knows."""
+        found = await self._tools().tool(call.name)
+        if isinstance(found, str):
+            await self._tools().tools(session.project)
+            found = await self._tools().tool(call.name)
+        return found
 
     # -- judging ----------------------------------------------------------------------------------------
 
     def call(self, run: Run, session: Session, call: Invocation, tool: Any) -> ToolCall:
         """The call in the words every door uses; the arguments are exactly what would be executed."""
         known = not isinstance(tool, str)
-        # INVARIANT: what a server says of its tools never says that it is trusted.
-        hints = {name: tool.annotations[name] for name in _HINTS if name in tool.annotations} if known else {}
         project = session.project or DEFAULT_PROJECT
         return ToolCall(
             tool=call.tool,
@@ -87,7 +104,7 @@ class Calling:
             project=project,
             cwd=project if project.startswith("/") else "",
             call_id=f"{call.run}:{call.call_id}",
-            annotations={**hints, "pinned": True} if known and tool.trusted else hints,
+            annotations=tool.annotations if known else {},
             # INVARIANT: a yes is to the tool as it was accepted when it was asked about.
             definition=call.definition or (tool.definition if known else ""),
         )
@@ -119,27 +136,31 @@ class Calling:
             return why_held(wanted, judged, session.tainted_by)
 
         considered = self._pipeline.consider(wanted, hold=hold, asking=True)
-        if isinstance(considered, Decided):
-            decided = considered
-        else:
-            # Before the question is put: after a crash it is found, and not asked a second time.
-            call = await self._note(call, entry=considered.entry, definition=wanted.definition)
-            decided = await _whole(self._pipeline.settle, considered)
-        verdict, reason = decided.verdict, " ".join(reason_lines(decided.verdict.reasons))
-        call = await self._note(call, entry=decided.entry, verdict=verdict.word, reason=reason)
-        if verdict.word == "allow":
+        decided = await whole(asyncio.to_thread(self._recorded, call, wanted, considered))
+        call = await self._again(call)
+        if decided.verdict.word == "allow":
             return await self._execute(call, wanted)
         if decided.asked:
             asked = await asyncio.to_thread(get_question, self._pipeline.store, decided.entry)
             if asked is not None:
-                return await self._asked(session, call, wanted, asked)
-        return await self._over(call, "denied", error=_refusal(reason, verdict.remedy))
+                return await self._asked(call, wanted, asked)
+        return await self._over(call, "denied", error=_refusal(call.reason, decided.verdict.remedy))
+
+    def _recorded(self, call: Invocation, wanted: ToolCall, considered: Considered | Decided) -> Decided:
+        """The verdict, on the record and with the call."""
+        if isinstance(considered, Decided):
+            decided = considered
+        else:
+            # Before the question is put: after a crash it is found, and not asked a second time.
+            self._changed(call, entry=considered.entry, definition=wanted.definition)
+            decided = self._pipeline.settle(considered)
+        reason = " ".join(reason_lines(decided.verdict.reasons))
+        self._changed(call, entry=decided.entry, verdict=decided.verdict.word, reason=reason)
+        return decided
 
     # -- asking -----------------------------------------------------------------------------------------
 
-    async def _asked(
-        self, session: Session, call: Invocation, wanted: ToolCall, asked: Question
-    ) -> Invocation:
+    async def _asked(self, call: Invocation, wanted: ToolCall, asked: Question) -> Invocation:
         """Wait for a person; what they say is judged by the policy of that moment."""
         if not call.asked:
             call = await self._note(call, asked=True)
@@ -154,44 +175,54 @@ class Calling:
             return await self._over(call, "completed", output=asked.message, verdict="answered")
         if asked.state != "approved":
             return await self._over(call, "denied", error=_said(asked), verdict=asked.state)
-        return await self._approved(session, call, wanted)
+        return await self._approved(call, wanted)
 
     @asynccontextmanager
     async def _waiting(self, run: str) -> AsyncIterator[None]:
         """While a person is asked, the run is said to wait."""
         self._asking[run] += 1
-        await _whole(partial(self._sessions.change_run, run, expect=("running",), state="waiting"))
+        await self._run_is(run, "waiting", before="running")
         try:
             yield
         finally:
             self._asking[run] -= 1
-        if not self._asking[run]:
-            del self._asking[run]
-            await _whole(partial(self._sessions.change_run, run, expect=("waiting",), state="running"))
+            last = not self._asking[run]
+            if last:
+                del self._asking[run]
+        if last:
+            await self._run_is(run, "running", before="waiting")
 
-    async def _approved(self, session: Session, call: Invocation, wanted: ToolCall) -> Invocation:
+    async def _run_is(self, run: str, state: RunState, *, before: RunState) -> None:
+        await whole(asyncio.to_thread(partial(self._sessions.change_run, run, expect=(before,), state=state)))
+
+    async def _approved(self, call: Invocation, wanted: ToolCall) -> Invocation:
         call = await self._note(call, verdict="approved")
         (entry,) = await asyncio.to_thread(self._on_record, call.entry)
         edited = _edited(entry, call, wanted, self._pipeline.broker.edited(call.entry))
         if isinstance(edited, str):
-            return await self._over(call, "error", error=edited)
+            return await self._dropped(call, "error", edited)
         if edited is not None:
             wanted = msgspec.structs.replace(wanted, arguments=edited)
-            call = await self._note(call, edited=edited)
-        tool = await self._tools().tool(call.name)
+        # As it is now: hours may have passed.
+        session = await asyncio.to_thread(self._sessions.get, call.session)
+        tool = await self._tool(call, session)
         if isinstance(tool, str) or tool.definition != wanted.definition:
             why = tool if isinstance(tool, str) else "The tool's definition changed meanwhile."
-            return await self._over(call, "error", error=f"It was not called: {why}")
+            return await self._dropped(call, "error", f"It was not called: {why}")
         if {call.server, call.name} & set(session.tools_off):
-            return await self._over(call, "denied", error="The tool was turned off meanwhile.")
+            return await self._dropped(call, "denied", "The tool was turned off meanwhile.")
         if faults := await self._tools().faults(call.name, wanted.arguments):
-            return await self._over(call, "error", error=" ".join(faults))
+            return await self._dropped(call, "error", " ".join(faults))
         # INVARIANT: a deny that came after the yes outranks it.
         verdict = self._pipeline.judge(wanted, approved=True).verdict
         if verdict.word == "deny":
-            self._pipeline.finish(call.entry, "cancelled", evidence="policy")
-            return await self._over(call, "denied", error=_refusal(" ".join(reason_lines(verdict.reasons))))
-        return await self._execute(call, wanted, approved=True)
+            return await self._dropped(call, "denied", _refusal(" ".join(reason_lines(verdict.reasons))))
+        return await self._execute(call, wanted, approved=True, edited=edited)
+
+    async def _dropped(self, call: Invocation, status: str, why: str) -> Invocation:
+        """A call that does not run although it was approved; the record says so too."""
+        await self._close(call, "cancelled", "changed meanwhile")
+        return await self._over(call, status, error=why)
 
     def _on_record(self, entry: str) -> list[Entry]:
         found = fold(of_entries(self._pipeline.store, [entry]))
@@ -201,12 +232,19 @@ class Calling:
 
     # -- carrying out -----------------------------------------------------------------------------------
 
-    async def _execute(self, call: Invocation, wanted: ToolCall, *, approved: bool = False) -> Invocation:
+    async def _execute(
+        self,
+        call: Invocation,
+        wanted: ToolCall,
+        *,
+        approved: bool = False,
+        edited: dict[str, Any] | None = None,
+    ) -> Invocation:
         now = self._pipeline.clock()
         # INVARIANT: a call is carried out at most once, whatever is clicked, resumed or restarted.
-        if not await self._change(call, ("pending",), status="running", started_at=now):
+        if not await self._change(call, ("pending",), status="running", started_at=now, edited=edited):
             return await self._again(call)
-        if approved and not await asyncio.to_thread(self._pipeline.begin, call.entry):
+        if approved and not await whole(asyncio.to_thread(self._pipeline.begin, call.entry)):
             return await self._over(call, "error", error=f"This approval was used before. {UNKNOWN}")
         call = await self._again(call)
         self._tell("tool_running", call)
@@ -233,25 +271,22 @@ class Calling:
         why = "The server was stopped while this call was under way."
         hints = {} if isinstance(tool, str) else tool.annotations
         repeatable = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
-        await asyncio.to_thread(self._finish_unknown, call.entry)
+        await self._close(call, "unknown", "server ended")
         # INVARIANT: a call whose fate is unknown is made again only where twice is the same as once.
-        if not repeatable:
+        if not repeatable or {call.server, call.name} & set(session.tools_off):
             return await self._over(call, "error", error=f"{why} {UNKNOWN}")
         arguments = call.edited if call.edited is not None else call.arguments
         wanted = msgspec.structs.replace(self.call(run, session, call, tool), arguments=arguments)
         decided = await asyncio.to_thread(self._pipeline.decide, wanted)
-        if decided.verdict.word != "allow" or wanted.definition != tool.definition:
-            return await self._over(call, "error", error=f"{why} {UNKNOWN}")
         call = await self._note(call, entry=decided.entry)
+        if decided.verdict.word != "allow" or wanted.definition != tool.definition:
+            await self._close(call, "cancelled", "server ended")
+            return await self._over(call, "error", error=f"{why} {UNKNOWN}")
         quiet = self._tools().carry(wanted, call.name, decided.entry, progress=lambda _text: None)
         return await self._came(call, await quiet)
 
-    def _finish_unknown(self, entry: str) -> None:
-        if entry:
-            self._pipeline.finish(entry, "unknown", evidence="server ended")
-
     async def stop(self, call: Invocation) -> None:
-        """A person stopped the run: a question is taken back, a call under way is given up."""
+        """The run is over before the call: a question is taken back, a call under way is given up."""
         call = await self._again(call)
         if call.status in FINAL:
             return
@@ -259,8 +294,19 @@ class Calling:
             await settle(
                 self._pipeline, call.entry, "cancelled", channel=CHANNEL, message="the run was stopped"
             )
+        await self._close(call, "cancelled", "client")
         text = f"Stopped while it ran. {UNKNOWN}" if call.status == "running" else "Stopped before it ran."
         await self._over(call, "cancelled", error=text)
+
+    async def _close(self, call: Invocation, outcome: str, evidence: str) -> None:
+        """Nothing more comes of what was allowed or approved; an outcome that is known already stays."""
+
+        def close() -> None:
+            found = fold(of_entries(self._pipeline.store, [call.entry])) if call.entry else []
+            if found and (found[0].verdict == "allow" or found[0].answer == "approved"):
+                self._pipeline.finish(call.entry, outcome, evidence=evidence)
+
+        await whole(asyncio.to_thread(close))
 
     # -- writing down -----------------------------------------------------------------------------------
 
@@ -279,23 +325,16 @@ class Calling:
         def change() -> bool:
             return self._sessions.change_call(call.run, call.call_id, expect=expect, **changes)
 
-        return await _whole(change)
+        return await whole(asyncio.to_thread(change))
+
+    def _changed(self, call: Invocation, **changes: Any) -> None:
+        self._sessions.change_call(call.run, call.call_id, expect=("pending", "running"), **changes)
 
     async def _again(self, call: Invocation) -> Invocation:
         return await asyncio.to_thread(self._sessions.call, call.run, call.call_id) or call
 
     def _tell(self, kind: Any, call: Invocation, **data: Any) -> None:
         self._lines.tell(call.session, kind, call.run, call=call_view(call, self._pipeline), **data)
-
-
-async def _whole(work: Callable[..., _T], *given: Any) -> _T:
-    """What was begun is finished, also when nobody waits for it any more: a thread cannot be called back."""
-    task = asyncio.ensure_future(asyncio.to_thread(work, *given))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
 
 
 def _edited(

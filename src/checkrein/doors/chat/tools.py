@@ -11,7 +11,10 @@ Facts = dict[str, Any]
 
 
 class Tool(Protocol):
-    """A tool a person accepted. `definition` is the hash of what they accepted."""
+    """A tool a person accepted. `definition` is the hash of what they accepted.
+
+    `annotations` are what a call is judged with.
+    """
 
     @property
     def name(self) -> str: ...
@@ -34,7 +37,8 @@ class Tool(Protocol):
 class Came(Protocol):
     """What came of a call: `result`, `error`, or why there is none (`unsent`, `input`, `silent`, `lost`).
 
-    `unsent` and `input`: nothing ran. `silent` and `lost`: nobody knows whether it took effect.
+    `unsent`: nothing ran. `silent` and `lost`: nobody knows whether it took effect. `input`: it ended because
+    its server wanted to ask somebody.
     """
 
     @property

@@ -189,8 +189,8 @@ def test_silence_between_pieces_is_given_up_too(providers, kind):
 
 @each_kind
 def test_slow_but_speaking_is_not_silent(providers, kind):
-    response, _ = asked(providers, kind, [Turn(["a"] * 8, between=0.2, first=0.3)])
-    assert said(response) == "a" * 8
+    response, _ = asked(providers, kind, [Turn(["a"] * 4, between=0.2, first=0.3)])
+    assert said(response) == "a" * 4
 
 
 @each_kind

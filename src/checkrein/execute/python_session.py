@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from checkrein.errors import InputError
@@ -26,6 +27,14 @@ from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limit
 
 _OWN_GRACE = 0.6
 _ENDED = Fault("crash", "The script was ended.")
+
+
+@cache
+def _monty() -> Any:
+    """Loaded with the first script."""
+    import pydantic_monty
+
+    return pydantic_monty
 
 
 class Home(Protocol):
@@ -163,6 +172,9 @@ class PythonSession:
         self._stopped = fault
         if self._turn is not None:
             self._turn.cancel()
+
+    def _late(self) -> None:
+        self._stop(out_of_time(self._limits.seconds))
 
     def _failed(self, fault: Fault) -> Failed:
         if self._console.flooded:
@@ -364,17 +376,15 @@ class PythonSession:
 
     async def _step(self, turn: Awaitable[Any]) -> None:
         """One turn of the interpreter, within what is left of the script's time."""
-        from pydantic_monty import MontyError, MontyTypingError
-
         began = time.monotonic()
         self._turn = asyncio.ensure_future(turn)
         left = max(0.0, self._limits.seconds - self._spent)
-        alarm = self._loop.call_later(left + _OWN_GRACE, self._stop, out_of_time(self._limits.seconds))
+        alarm = self._loop.call_later(left + _OWN_GRACE, self._late)
         try:
             self._snapshot = await self._turn
-        except MontyTypingError:
+        except _monty().MontyTypingError:
             raise
-        except MontyError as error:
+        except _monty().MontyError as error:
             raise _StoppedError(fault_of(error, self._limits.seconds)) from None
         except asyncio.CancelledError:
             if self._stopped is None:

@@ -333,7 +333,7 @@ class Calls:
         given = onward(made.params, upstream)
         kept: Message = {key: given[key] for key in ("_meta", "inputResponses") if key in given}
         spec = self._servers.spec(made.offered.server)
-        seconds = spec.timeout or self._call_seconds()
+        seconds = spec.timeout or self.call_seconds()
         params = {**kept, "name": made.offered.tool, "arguments": arguments}
         edited = None if arguments is made.call.arguments else arguments
         # Only what a stateless client carries is bound to its request.
@@ -412,7 +412,7 @@ class Calls:
     def _hold(self, made: Call, judged: Judged) -> str:
         return why_held(made.call, judged, made.client.visit.tainted_by)
 
-    def _call_seconds(self) -> float:
+    def call_seconds(self) -> float:
         """The user's limit, looked up again every second: it is no verdict."""
         now = time.monotonic()
         if now >= self._limit[0]:

@@ -18,6 +18,8 @@ from checkrein.store import Offer, Store, Transaction
 T = TypeVar("T")
 # So many at once are a crowd: what waits for a quiet moment goes along with them.
 CROWD = 4
+# How long what nobody waits for waits for company.
+LATER = 0.02
 
 
 class Letter(Generic[T]):
@@ -29,6 +31,11 @@ class Letter(Generic[T]):
         self.coming, self._made = coming, made
         self._found: tuple[T] | None = None
         self._unwanted: Callable[[T], None] | None = None
+
+    @property
+    def written(self) -> bool:
+        """Whether it is on the record."""
+        return self._found is not None
 
     def settle(self, error: BaseException | None) -> None:
         """On the loop, once it is committed or has failed."""
@@ -45,7 +52,7 @@ class Letter(Generic[T]):
             self._unwanted(found)
 
     async def answer(self, unwanted: Callable[[T], None] | None = None) -> T:
-        """What it came to; `unwanted` hears it in the place of who stopped waiting: it happens all the same."""
+        """What it came to; `unwanted` hears it in the place of who stopped waiting: it happens anyway."""
         try:
             return await self.coming
         except asyncio.CancelledError:
@@ -64,6 +71,9 @@ class Mail:
         self._store, self._along = store, along
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._leaving: list[Offer] = []
+        # Whether they leave with this moment, and when they do at the latest.
+        self._due = False
+        self._timer: asyncio.TimerHandle | None = None
         self._letters: deque[tuple[Letter[Any], BaseException | None]] = deque()
         self._lock = threading.Lock()
         self._rung = False
@@ -76,14 +86,40 @@ class Mail:
         alone: bool = True,
     ) -> Letter[T]:
         """Have work committed with everything else of this moment. `alone`: it makes one statement."""
+        letter = self._written(work, made, alone)
+        self.hurry()
+        return letter
+
+    def send_later(
+        self, work: Callable[[Transaction], Any], made: Callable[[BaseException | None], T]
+    ) -> Letter[T]:
+        """The same for what nobody waits for: with whatever is sent next, or in a moment. The order stays."""
+        letter = self._written(work, made, True)
+        if self._timer is None:
+            self._timer = self._loop.call_later(LATER, self._leave)
+        return letter
+
+    def hurry(self) -> None:
+        """All that was sent leaves now."""
+        if not self._due and self._leaving:
+            self._due = True
+            self._loop.call_soon(self._leave)
+
+    def _written(
+        self, work: Callable[[Transaction], Any], made: Callable[[BaseException | None], T], alone: bool
+    ) -> Letter[T]:
         letter = Letter(self._loop.create_future(), made)
         self._leaving.append(Offer(work, lambda error: self._told(letter, error), alone))
-        if len(self._leaving) == 1:
-            self._loop.call_soon(self._leave)
         return letter
 
     def _leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = False
         leaving, self._leaving = self._leaving, []
+        if not leaving:
+            return
         if len(leaving) >= CROWD:
             leaving.extend(self._along())
         try:

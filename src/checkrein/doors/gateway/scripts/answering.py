@@ -26,6 +26,7 @@ from checkrein.ledger.entries import fold
 from checkrein.settings import Evaluation
 from checkrein.store import questions as stored
 from checkrein.store.records import of_entries
+from checkrein.store.runs import CallRow
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
@@ -40,6 +41,8 @@ class Pending(msgspec.Struct):
     entry: str
     verdict: str = "allow"
     considered: Considered | None = None
+    # As the journal has it where it was written with the verdict.
+    row: CallRow | None = None
 
 
 class Calls:
@@ -73,8 +76,12 @@ class Calls:
                 remedy = "A person raises `evaluation.most_asks` or `evaluation.asks_per_minute`."
                 return await self._refused(run, wanted, call, "flood", why, remedy, word="rate_limited")
             return Pending(wanted, offered, call, considered.entry, "approved", considered)
-        decided = await self._judge.settle(considered)
-        return await self._decided(run, Pending(wanted, offered, call, decided.entry), decided)
+        if not self._judge.at_once(considered):
+            decided = await self._judge.settle(considered)
+            return await self._decided(run, Pending(wanted, offered, call, decided.entry), decided)
+        row = self._journal.row(run, wanted, "executing", considered.entry)
+        decided = await self._judge.settle(considered, self._journal.begun(run, row))
+        return await self._decided(run, Pending(wanted, offered, call, row.entry, row=row), decided)
 
     async def _decided(self, run: Run, pending: Pending, decided: Decided) -> Pending | None:
         verdict = decided.verdict
@@ -155,8 +162,10 @@ class Calls:
     async def execute(self, run: Run, pending: Pending) -> Answered:
         """Carry a call out; what it came to is in the journal when this returns."""
         wanted, entry = pending.wanted, pending.entry
-        row = self._journal.row(run, wanted, "executing", entry)
-        await self._journal.note(run, row)
+        row = pending.row
+        if row is None:
+            row = self._journal.row(run, wanted, "executing", entry)
+            await self._journal.note(run, row)
         if pending.verdict in ("approved", "fallback"):
             # INVARIANT: an approved call runs at most once, whatever is resumed, sent again or killed.
             begun = await asyncio.to_thread(self._hub.pipeline.begin, entry)

@@ -88,7 +88,7 @@ class Carrier:
         # As it is now: what becomes of the server meanwhile makes nothing it says trustworthy.
         spec = hub.fleet.specs.get(offered.server)
         trusted = spec is not None and spec.trusted
-        seconds = hub.pipeline.policies.of("", "gateway").settings.gateway.call_seconds
+        seconds = hub.calls.call_seconds()
         params: Message = {"arguments": call.arguments}
         came = await hub.calls.errands.send(hub.relay, offered, flight, params, entry, seconds)
         return self._told(run, entry, offered, "" if trusted else offered.server, came)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight, Visit
 from checkrein.doors.gateway.messages import INVALID_PARAMS, Message, RpcError
-from checkrein.doors.gateway.schemas import compile_schema
+from checkrein.doors.gateway.schemas import Validator, compile_schema
 from checkrein.doors.gateway.scripts import offer, results
 from checkrein.doors.gateway.scripts.answering import Calls
 from checkrein.doors.gateway.scripts.asking import Asking
@@ -61,6 +61,7 @@ class Desk:
         self.live: dict[str, Run] = {}
         self.waiting, self.people = Waiting(hub, self), People(hub, self)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._inputs: dict[str, tuple[Message | None, Validator]] = {}
         self._swept = 0.0
 
     # -- the gateway's own tools ------------------------------------------------------------------------
@@ -79,11 +80,19 @@ class Desk:
     def schema(self, name: str) -> Message | None:
         return offer.schema_of(name, self.settings()) if offer.is_ours(name) else None
 
+    def _input(self, name: str) -> Validator:
+        """The check of a tool's arguments, made again only where its schema changed."""
+        schema = self.schema(name)
+        known = self._inputs.get(name)
+        if known is None or known[0] != schema:
+            known = self._inputs[name] = schema, compile_schema(schema)
+        return known[1]
+
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Message:
         name, arguments = params["name"], params.get("arguments") or {}
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "The arguments are an object.")
-        if faults := compile_schema(self.schema(name)).faults(arguments):
+        if faults := self._input(name).faults(arguments):
             return results.wrong(" ".join(faults))
         state = await self._hub.taken(client, "tools/call", params, bound(params))
         if state is not None:

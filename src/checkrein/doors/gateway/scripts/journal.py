@@ -35,6 +35,8 @@ from checkrein.store.runs import (
 
 T = TypeVar("T")
 _AGAIN = "Run the script again."
+# So many answers are on their way to the record before anybody waits for them.
+_MOST_WRITING = 8
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -82,6 +84,7 @@ class Journal:
 
     async def suspend(self, run: Run, rest: Rest, rows: list[CallRow], keep: float) -> bool:
         """Put the script away with the calls it waits for; False when it is not ours any more."""
+        await self.written(run)
         rests = run.row.rests + 1
         sealed = self._vault.close(msgspec.msgpack.encode(rest), run.id, "suspended", rests)
         now = self._pipeline.clock()
@@ -133,6 +136,7 @@ class Journal:
 
     async def end(self, run: Run, state: str, result: dict[str, Any], keep: float) -> bool:
         """What came of it, once."""
+        await self.written(run)
         now, row = self._pipeline.clock(), run.row
         sealed = self._vault.put(result, row.id, "result")
         data = {**_whose(row), "state": state, "calls": row.calls, "asks": row.asks, "refusals": row.refusals}
@@ -176,17 +180,37 @@ class Journal:
         )
 
     async def note(self, run: Run, row: CallRow) -> None:
-        run.journal[row.number] = row
-        await self._put(row)
+        """A row that is written down before anything comes of it."""
+        self._send(run, row)
+        await self.written(run)
 
     async def settle(self, run: Run, row: CallRow, answered: Answered, state: str = "") -> None:
         """What a call came to."""
         state = state or ("denied" if answered.denied else "failed" if answered.error else "done")
         sealed = self._vault.put(msgspec.to_builtins(answered), run.id, "answer", row.number)
         run.known[row.number] = answered
-        await self.note(
-            run, msgspec.structs.replace(row, state=state, answer=sealed, at=self._pipeline.clock())
-        )
+        self._send(run, msgspec.structs.replace(row, state=state, answer=sealed, at=self._pipeline.clock()))
+        # INVARIANT: an answer is on the record no later than whatever the script does next: rows are written
+        # in order, and the next call, the rest and the end of the script each wait for their own.
+        if run.session is None or len(run.writing) > _MOST_WRITING:
+            await self.written(run)
+
+    def begun(self, run: Run, row: CallRow) -> Callable[[Transaction], None]:
+        """A call that may run, as work that goes with the record of its verdict."""
+        run.journal[row.number] = row
+        return lambda tx: put_call(tx, row)
+
+    def _send(self, run: Run, row: CallRow) -> None:
+        run.journal[row.number] = row
+        run.writing = [each for each in run.writing if not each.written]
+        run.writing.append(self._mail.send_later(lambda tx: put_call(tx, row), _written))
+
+    async def written(self, run: Run) -> None:
+        """Wait until every row of the run is on the record; raises what kept one from it."""
+        writing, run.writing = run.writing, []
+        self._mail.hurry()
+        for each in writing:
+            await each.answer()
 
     def asked_for(self, row: CallRow) -> tuple[dict[str, Any], str]:
         """The arguments of a call and the definition it was made for; raises DamagedError."""
@@ -212,10 +236,6 @@ class Journal:
             run.journal[row.number] = row
             if (answered := self.answer(row)) is not None:
                 run.known[row.number] = answered
-
-    async def _put(self, row: CallRow) -> None:
-        """One row, with whatever else goes onto the record in this moment."""
-        await self._mail.send(lambda tx: put_call(tx, row), _written).answer()
 
     async def _write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
         return await asyncio.shield(asyncio.wrap_future(self._pipeline.store.submit(work, durable=durable)))

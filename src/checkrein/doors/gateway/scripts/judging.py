@@ -21,8 +21,10 @@ from checkrein.finishing import About
 from checkrein.judged import Considered, Decided, Judged
 from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce
+from checkrein.store import Transaction
 from checkrein.taint import why_held
 
+Work = Callable[[Transaction], None]
 # Why a question is not put: somebody said no a moment ago, or too many wait already.
 _WORD_OF_STAGE = {"repeat": "elicitation_declined", "flood": "rate_limited"}
 
@@ -80,14 +82,25 @@ class Judge:
 
         return self._pipeline.consider(call, hold=hold, asking=possible)
 
-    async def settle(self, considered: Considered | Decided) -> Decided:
-        """Put the verdict on the record; only then it counts."""
+    def at_once(self, considered: Considered | Decided) -> bool:
+        """Whether it is a plain allow, whose record is one of many and waits for no disk."""
+        return isinstance(considered, Considered) and considered.judged.alone and not considered.durable
+
+    async def settle(self, considered: Considered | Decided, also: Work | None = None) -> Decided:
+        """Put the verdict on the record; only then it counts. `also` happens with a plain allow, as one."""
         if isinstance(considered, Decided):
             return considered
-        if not considered.judged.alone or considered.durable:
+        if not self.at_once(considered):
             return await asyncio.shield(asyncio.to_thread(self._pipeline.settle, considered))
         pipeline = self._pipeline
-        letter = self._mail.send(pipeline.settling(considered), partial(pipeline.settled, considered))
+        record = pipeline.settling(considered)
+
+        def work(tx: Transaction) -> None:
+            record(tx)
+            if also is not None:
+                also(tx)
+
+        letter = self._mail.send(work, partial(pipeline.settled, considered), alone=also is None)
         found = await letter.answer()
         call, domains = considered.call, found.verdict.risk.domains
         if found.verdict.word == "allow":

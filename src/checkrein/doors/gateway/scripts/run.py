@@ -9,6 +9,7 @@ import msgspec
 
 from checkrein.call import ToolCall, Verdict
 from checkrein.doors.gateway.clients import Client, Exchange
+from checkrein.doors.gateway.mail import Letter
 from checkrein.execute.preview import Language
 from checkrein.execute.sandbox import Limits, Session, Wanted
 from checkrein.policy.patterns import Pattern, pattern
@@ -81,9 +82,13 @@ class Run:
         self.journal: dict[int, CallRow] = {}
         self.known: dict[int, Answered] = {}
         self.working: dict[int, asyncio.Task[Answered]] = {}
+        # Rows of calls on their way to the record, in order.
+        self.writing: list[Letter[None]] = []
         self.questions: dict[int, Question] = {}
         self.changed = asyncio.Event()
         self.output = ""
+        # The limits as they were read last, and until when that will do.
+        self.settings: tuple[float, Evaluation] | None = None
 
     @property
     def id(self) -> str:

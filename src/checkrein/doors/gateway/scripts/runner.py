@@ -7,6 +7,7 @@ asked; whoever claims it when the answers are there goes on with it, once.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,7 @@ class Runner:
     async def _next(self, run: Run, step: Paused) -> Step:
         """Answer what can be answered now; where a person must be asked, put the script away first."""
         pending: list[Pending] = []
+        alone = len(step.wanted) == 1
         for wanted in step.wanted:
             if wanted.id in run.journal:
                 self._check_same(run, wanted)
@@ -104,7 +106,7 @@ class Runner:
                     # Begun before the server ended.
                     self._work(run, wanted.id, self._calls.unknown(run, wanted))
             elif wanted.id not in run.working:
-                await self._new(run, wanted, pending)
+                await self._new(run, wanted, pending, alone)
         self._check_refusals(run)
         if pending:
             return await self._rested(run, step, pending)
@@ -120,7 +122,7 @@ class Runner:
             ready = [each.id for each in step.wanted if each.id in run.known]
         return await self._resumed(run, ready)
 
-    async def _new(self, run: Run, wanted: Wanted, pending: list[Pending]) -> None:
+    async def _new(self, run: Run, wanted: Wanted, pending: list[Pending], alone: bool) -> None:
         settings = self._settings(run)
         run.set(calls=run.row.calls + 1)
         if run.row.calls > settings.calls:
@@ -130,6 +132,9 @@ class Runner:
             return
         if found.considered is not None:
             pending.append(found)
+        elif alone:
+            # The script waits for nothing else.
+            await self._calls.execute(run, found)
         else:
             self._work(run, wanted.id, self._calls.execute(run, found))
 
@@ -228,6 +233,8 @@ class Runner:
 
     def _check_refusals(self, run: Run) -> None:
         """INVARIANT: a refusal that ends the script cannot be caught by it."""
+        if not run.row.refusals:
+            return
         most = 1 if run.script.narrow.fatal else self._settings(run).fatal_denials
         if most and run.row.refusals >= most:
             last = [each for each in run.trail if str(each["verdict"]).startswith("denied")][-1]
@@ -236,7 +243,12 @@ class Runner:
             )
 
     def _settings(self, run: Run) -> Evaluation:
-        return self._hub.pipeline.policies.of(run.row.project, "eval").settings.evaluation
+        """How much a script may do, looked up again every second: it is no verdict."""
+        now, known = time.monotonic(), run.settings
+        if known is None or now >= known[0]:
+            found = self._hub.pipeline.policies.of(run.row.project, "eval").settings.evaluation
+            known = run.settings = now + 1.0, found
+        return known[1]
 
 
 def _tools(run: Run) -> list[Tool]:

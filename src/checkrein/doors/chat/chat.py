@@ -69,7 +69,7 @@ class Chat:
         self._pipeline, self._say, self._tools = pipeline, say, tools
         self._sessions = Sessions(pipeline.store, pipeline.clock)
         self._lines = Lines(secrets.token_hex(4))
-        self._providers = providers or Providers(self._settings)
+        self._providers = providers or Providers(self._usable)
         self._compressing = Compressing(self._sessions, self._providers)
         calling = Calling(pipeline, self._sessions, self._lines, tools, _me())
         self._calling = calling
@@ -146,6 +146,15 @@ class Chat:
 
     def _settings(self) -> Settings:
         return self._pipeline.policies.of("", "chat").settings
+
+    def _usable(self) -> Settings:
+        """INVARIANT: no model is asked past a proxy or a certificate that a broken file would have named."""
+        force = self._pipeline.policies.of("", "chat")
+        if force.policy.fault:
+            raise InputError(
+                f"The settings cannot be used: {force.policy.fault}", remedy="Run `checkrein config check`."
+            )
+        return force.settings
 
     # -- sessions ---------------------------------------------------------------------------------------
 

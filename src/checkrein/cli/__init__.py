@@ -27,6 +27,7 @@ GROUPS = {
         "inbox": ("inbox", "Stay reachable, and see what waits for you."),
         "approve": ("answers", "Say yes to a question."),
         "deny": ("answers", "Say no to a question."),
+        "chat": ("chat", "Talk to a model that uses your tools, under your rules."),
         "open": ("console", "Open the web console, signed in."),
         "phase": ("phase", "Show or set what agents are here to do: plan, build or audit."),
         "watch": ("watch", "See verdicts, answers and outcomes as they happen."),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from checkrein.doors.chat import Invocation, Message, Part, Run, Session, gauge, history, models, routing
-from checkrein.doors.chat.calling import FINAL, Calling
+from checkrein.doors.chat.calling import Calling
 from checkrein.doors.chat.compressing import Compressing, fixed_tokens, outcome_view
 from checkrein.doors.chat.compression import build_context
 from checkrein.doors.chat.events import Lines
@@ -23,6 +23,7 @@ from checkrein.doors.chat.providers import Picked, Providers, Trouble
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import call_view, message_view, session_view
 from checkrein.doors.chat.tools import Tools, turned_on
+from checkrein.doors.chat.whole import whole
 from checkrein.doors.chat.writing import Pen
 from checkrein.errors import CheckreinError
 from checkrein.ledger.record import new_id
@@ -67,13 +68,19 @@ class Agent:
         return self._pipeline.policies.of("", "chat").settings
 
     async def work(self, live: Live) -> None:
-        """From wherever the run stands to its end. Never raises but when it is cancelled."""
+        """From wherever the run stands to its end. Never raises but when the server ends."""
         try:
-            await self._worked(live)
+            await self._tried(live)
         except asyncio.CancelledError:
             if not live.aborted:
                 raise
             await self._aborted(live)
+        finally:
+            live.over.set()
+
+    async def _tried(self, live: Live) -> None:
+        try:
+            await self._worked(live)
         except FailedError as failed:
             await self._failed(live, failed.trouble, retry=failed.retry)
         except CheckreinError as error:
@@ -81,8 +88,6 @@ class Agent:
         except Exception as error:  # noqa: BLE001 - whatever is wrong, the person is told and the run is over
             text = f"Something went wrong ({type(error).__name__}). Nothing that was said is lost."
             await self._failed(live, Trouble("unknown", text), retry=True)
-        finally:
-            live.over.set()
 
     async def _worked(self, live: Live) -> None:
         while True:
@@ -132,6 +137,7 @@ class Agent:
         self._tell_started(live, message)
         try:
             response = await self._streamed(live, client, sent, _definitions(offered, names), pen)
+            await self._keep(live, pen, response, names)
         except asyncio.CancelledError:
             if live.aborted:
                 await self._kept(pen, "aborted")
@@ -141,13 +147,10 @@ class Agent:
         except FailedError as failed:
             await self._kept(pen, "failed", error=failed.trouble.text)
             raise
-        await self._keep(live, session, pen, response, names)
 
     async def _client(self, picked: Picked) -> Any:
         try:
             return await self._providers.model(picked)
-        except CheckreinError as error:
-            raise FailedError(Trouble("unknown", str(error))) from error
         except Exception as error:
             raise FailedError(self._providers.explain(error)) from error
 
@@ -199,12 +202,11 @@ class Agent:
                     pen.write(event.index, "thinking", event.delta.content_delta or "")
             return stream.get()
 
-    async def _keep(
-        self, live: Live, session: Session, pen: Pen, response: ModelResponse, names: history.Names
-    ) -> None:
+    async def _keep(self, live: Live, pen: Pen, response: ModelResponse, names: history.Names) -> None:
+        known = await asyncio.to_thread(self._sessions.calls_of, live.run.id)
+        response = history.with_own_ids(response, {each.call_id for each in known})
         parts = history.parts_of(response, names)
         if not parts:
-            await self._kept(pen, "failed", error="The model answered nothing.")
             raise FailedError(Trouble("malformed", "The model answered nothing."))
         usage = response.usage
         # A response whose arguments cannot be read would be refused if it were sent again as it came.
@@ -226,10 +228,9 @@ class Agent:
         if response.finish_reason == "length":
             text = "The answer was cut: it reached the most its model can answer at once."
             self._tell(live, "notice", text=text, level="warning")
-        del session
 
     async def _kept(self, pen: Pen, state: Any, error: str = "") -> None:
-        made = await asyncio.shield(pen.end(state, error=error))
+        made = await whole(pen.end(state, error=error))
         if made is not None:
             self._lines.tell(pen.session, "message", made.run, message=message_view(made))
 
@@ -278,11 +279,17 @@ class Agent:
             for each in work:
                 each.cancel()
         await self._taint(session, settled)
-        parts = [_result(each) for each in settled]
-        made = await asyncio.to_thread(
-            lambda: self._sessions.add_message(session.id, "tool", parts, parent=message.id, run=live.run.id)
+        await self._told_results(message, settled, session.id)
+
+    async def _told_results(self, message: Message, calls: Sequence[Invocation], session: str) -> None:
+        """What came of the calls of a message, as one message."""
+        parts = [_result(each) for each in calls]
+        made = await whole(
+            asyncio.to_thread(
+                lambda: self._sessions.add_message(session, "tool", parts, parent=message.id, run=message.run)
+            )
         )
-        self._tell(live, "message", message=message_view(made))
+        self._lines.tell(session, "message", message.run, message=message_view(made))
 
     async def _taint(self, session: Session, calls: Sequence[Invocation]) -> None:
         """INVARIANT: who has read untrusted words is not trusted with outward calls unasked."""
@@ -328,23 +335,38 @@ class Agent:
         self._tell(live, "end")
 
     async def _aborted(self, live: Live) -> None:
-        await self._stop_calls(live)
+        await self.stopped(live.run)
         await self._end(live, "aborted")
         self._tell(live, "aborted")
 
     async def _failed(self, live: Live, trouble: Trouble, *, retry: bool) -> None:
-        if await self._handed_up(live, trouble):
-            return
-        await self._stop_calls(live)
+        with contextlib.suppress(CheckreinError):
+            if await self._handed_up(live, trouble):
+                return
+        await self.stopped(live.run)
         await self._end(live, "failed", error=trouble.text)
         self._tell(live, "error", error=trouble.kind, text=trouble.text, retry=retry)
 
-    async def _stop_calls(self, live: Live) -> None:
-        """INVARIANT: a run that is over leaves no question open and no call in the air."""
+    async def stopped(self, run: Run) -> None:
+        """Nothing of a run is under way any more."""
+        # A disk that is full keeps nobody from hearing how it ended.
         with contextlib.suppress(CheckreinError):
-            for each in await asyncio.to_thread(self._sessions.calls_of, live.run.id):
-                if each.status not in FINAL:
-                    await self._calling.stop(each)
+            await self.tidy(run.session)
+            for each in await asyncio.to_thread(self._sessions.calls_of, run.id):
+                await self._calling.stop(each)
+
+    async def tidy(self, session: str) -> None:
+        """INVARIANT: a run that is over leaves no question, no call under way and none without result."""
+        path = await asyncio.to_thread(self._sessions.path, session)
+        last = path[-1] if path else None
+        run = await asyncio.to_thread(self._sessions.get_run, last.run) if last and last.run else None
+        if last is None or run is None or last.role != "assistant" or not _calls_of(last):
+            return
+        calls = await self._invocations(Live(run), last)
+        for each in calls:
+            await self._calling.stop(each)
+        again = [await asyncio.to_thread(self._sessions.call, run.id, each.call_id) for each in calls]
+        await self._told_results(last, [each for each in again if each is not None], session)
 
     async def _handed_up(self, live: Live, trouble: Trouble) -> bool:
         """Where routing chose the model, the next persona takes over; above the last one is the user."""
@@ -371,7 +393,7 @@ class Agent:
         text = f"The {before} could not do it ({trouble.text}): the {choice.persona} takes over."
         self._tell(live, "notice", text=text, level="escalation")
         await self._head_back(live)
-        await self.work(live)
+        await self._tried(live)
         return True
 
     async def _head_back(self, live: Live) -> None:
@@ -387,7 +409,7 @@ class Agent:
 
     async def _change(self, live: Live, **changes: Any) -> None:
         live.set(msgspec.structs.replace(live.run, **changes))
-        await asyncio.shield(
+        await whole(
             asyncio.to_thread(
                 lambda: self._sessions.change_run(live.run.id, expect=("running", "waiting"), **changes)
             )
@@ -426,6 +448,8 @@ def _definitions(offered: Sequence[Any], names: history.Names) -> Any:
             description=each.description or None,
             parameters_json_schema=each.schema,
             kind="external",
+            # INVARIANT: a schema is sent as its server wrote it; strict ones are rewritten on the way.
+            strict=False,
         )
         for each in offered
     ]

@@ -6,6 +6,7 @@ who comes back with an older one is told to look anew.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -31,6 +32,11 @@ class Line:
             self._reload = False
             return [self._lines.reload(self._session, self._seen)]
         return events
+
+    @property
+    def last(self) -> str:
+        """The id of the newest event that was taken, to go on after it."""
+        return self._lines.reload(self._session, self._seen).id
 
     def begin_anew(self) -> None:
         """What the follower saw last is not of this server's life."""
@@ -66,7 +72,9 @@ class Lines:
             log.events.append(Event(f"{self._epoch}-{log.count}", kind, session, run, data))
             lines = list(log.lines)
         for each in lines:
-            each.tell()
+            # INVARIANT: a follower that is gone costs whoever tells nothing.
+            with contextlib.suppress(Exception):
+                each.tell()
 
     def last(self, session: str) -> str:
         """The id of the newest event, to follow from here."""
@@ -115,13 +123,13 @@ class Lines:
         log = self._logs.get(session)
         if log is None:
             # Above every number given before: an old one is never taken for one of a log begun anew.
-            log = self._logs[session] = _Log(self._highest)
             self._forget()
+            log = self._logs[session] = _Log(self._highest)
         self._logs.move_to_end(session)
         return log
 
     def _forget(self) -> None:
         """The longest quiet sessions nobody follows; who returns to one looks anew."""
         spare = [name for name, log in self._logs.items() if not log.lines]
-        for name in spare[: max(0, len(self._logs) - _MOST_SESSIONS)]:
+        for name in spare[: max(0, len(self._logs) + 1 - _MOST_SESSIONS)]:
             del self._logs[name]

@@ -10,11 +10,14 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from checkrein.doors.chat import Message, Part
+from checkrein.doors.chat.attachments import LARGEST, PICTURES
+from checkrein.doors.chat.rows import clean
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import (
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 LONGEST_RESULT = 200_000
 _CUT = "\n[The rest is left out: {} more characters.]"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_NAME = 64
+_LONGEST_NAME, _LONGEST_ID = 64, 200
 CANCELLED = "This call was not made: the run was stopped before."
 
 
@@ -54,8 +57,8 @@ class Names:
         wanted, number = _plain(name), 2
         # INVARIANT: no two tools share a name, so no call reaches another tool than the model meant.
         while wanted in self._ours:
-            wanted = f"{_plain(name)[: _LONGEST_NAME - 4]}_{number}"
-            number += 1
+            mark = f"_{number}"
+            wanted, number = _plain(name)[: _LONGEST_NAME - len(mark)] + mark, number + 1
         self._ours[wanted], self._theirs[name] = name, wanted
 
 
@@ -134,7 +137,11 @@ def raw_of(response: ModelResponse) -> str:
     """A response to be sent again as it came: signatures and ids of its provider are in it."""
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-    return ModelMessagesTypeAdapter.dump_json([response]).decode()
+    try:
+        return ModelMessagesTypeAdapter.dump_json([response]).decode()
+    except ValueError:
+        # Halves of characters, say: then its parts are sent.
+        return ""
 
 
 def _calls(response: ModelResponse) -> dict[str, str]:
@@ -155,9 +162,11 @@ def _results(message: Message, names: Names, waiting: dict[str, str]) -> list[Mo
 
     found: list[ModelRequestPart] = []
     for each in message.parts:
+        if each.kind != "tool_result":
+            continue
         # A result whose call is not sent (a summary stands for it) would be refused by providers.
         name = waiting.pop(each.tool_call_id, None)
-        if each.kind != "tool_result" or name is None:
+        if name is None:
             continue
         outcome: Any = {"completed": "success", "denied": "denied"}.get(each.status, "failed")
         found.append(ToolReturnPart(name, result_content(each), each.tool_call_id, outcome=outcome))
@@ -178,11 +187,17 @@ def readable(result: Any) -> str:
     """The text of an MCP result; what has none is told as JSON, pictures by their kind."""
     if not isinstance(result, dict):
         return result if isinstance(result, str) else as_json(result)
-    told = [_readable(each) for each in result.get("content") or () if isinstance(each, dict)]
+    told = [_readable(each) for each in _content(result)]
     text = "\n".join(each for each in told if each)
     if "structuredContent" in result and not text:
         return as_json(result["structuredContent"])
     return text
+
+
+def _content(result: Any) -> list[dict[str, Any]]:
+    """The items of a result, as far as they are what they should be."""
+    found = result.get("content") if isinstance(result, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _readable(item: dict[str, Any]) -> str:
@@ -197,15 +212,20 @@ def _readable(item: dict[str, Any]) -> str:
 
 
 def _images(result: Any) -> list[Any]:
+    """Its pictures, as what they are: one that is none would be refused by providers, every time."""
     from pydantic_ai.messages import BinaryContent
 
-    found = []
-    for each in (result.get("content") or ()) if isinstance(result, dict) else ():
-        if isinstance(each, dict) and each.get("type") == "image":
-            data = _bytes(each.get("data"))
-            if data:
-                found.append(BinaryContent(data, media_type=str(each.get("mimeType") or "image/png")))
-    return found
+    held = [_bytes(each.get("data")) for each in _content(result) if each.get("type") == "image"]
+    return [BinaryContent(data, media_type=kind) for data in held if (kind := picture_kind(data))]
+
+
+def picture_kind(data: bytes) -> str:
+    """Which picture these bytes are; empty where models could not look at it."""
+    if len(data) > LARGEST:
+        return ""
+    known = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
+    found = next((kind for start, kind in zip(known, PICTURES, strict=False) if data.startswith(start)), "")
+    return found or ("image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else "")
 
 
 def _user(message: Message) -> ModelRequestPart:
@@ -226,6 +246,25 @@ def _user(message: Message) -> ModelRequestPart:
     return UserPromptPart(alone if alone is not None else content or "(nothing)")
 
 
+def with_own_ids(response: ModelResponse, taken: Iterable[str]) -> ModelResponse:
+    """The response, each of its calls under an id no other call of the run has: some models count anew."""
+    from pydantic_ai.messages import ToolCallPart
+
+    known = set(taken)
+    parts: list[ModelResponsePart] = []
+    for each in response.parts:
+        if isinstance(each, ToolCallPart):
+            first = clean(each.tool_call_id[:_LONGEST_ID]) or "call"
+            wanted, number = first, 2
+            # INVARIANT: no call is taken for another, so each is judged, runs and is answered by itself.
+            while wanted in known:
+                wanted, number = f"{first}_{number}", number + 1
+            known.add(wanted)
+            each = each if wanted == each.tool_call_id else replace(each, tool_call_id=wanted)  # noqa: PLW2901
+        parts.append(each)
+    return replace(response, parts=parts)
+
+
 def parts_of(response: ModelResponse, names: Names) -> tuple[Part, ...]:
     """A model's answer as we keep it; `error` says what is wrong with a call's arguments."""
     from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
@@ -233,16 +272,16 @@ def parts_of(response: ModelResponse, names: Names) -> tuple[Part, ...]:
     found: list[Part] = []
     for each in response.parts:
         if isinstance(each, TextPart) and each.content:
-            found.append(Part(text=each.content))
+            found.append(Part(text=clean(each.content)))
         elif isinstance(each, ThinkingPart) and each.content:
-            found.append(Part(kind="reasoning", text=each.content))
+            found.append(Part(kind="reasoning", text=clean(each.content)))
         elif isinstance(each, ToolCallPart):
             arguments, error = arguments_of(each.args)
             found.append(
                 Part(
                     kind="tool_invocation",
                     tool_call_id=each.tool_call_id,
-                    tool_name=names.ours(each.tool_name),
+                    tool_name=clean(names.ours(each.tool_name)),
                     data=arguments,
                     status="pending",
                     error=error,
@@ -255,14 +294,13 @@ def arguments_of(given: Any) -> tuple[dict[str, Any], str]:
     """A call's arguments, and what is wrong with them."""
     if given is None or given == "":
         return {}, ""
-    if isinstance(given, dict):
-        return given, ""
     try:
-        found = msgspec.json.decode(given)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return {}, f"The arguments are no JSON: {error}. They were: {given[:500]}"
+        found = msgspec.json.decode(given) if isinstance(given, str) else given
+        msgspec.json.encode(found)
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        return {}, f"The arguments are no JSON: {error}. They were: {clean(str(given)[:500])}"
     if not isinstance(found, dict):
-        return {}, f"The arguments are no JSON object. They were: {given[:500]}"
+        return {}, f"The arguments are no JSON object. They were: {str(given)[:500]}"
     return found, ""
 
 

@@ -33,7 +33,8 @@ class Runs:
         self._busy: set[str] = set()
 
     def of_session(self, session: str) -> Live | None:
-        return next((each for each in self.live.values() if each.run.session == session), None)
+        # A copy: other threads ask too.
+        return next((each for each in list(self.live.values()) if each.run.session == session), None)
 
     def check_free(self, session: str) -> None:
         """INVARIANT: one answer at a time: what a run builds on is not changed under it."""
@@ -78,8 +79,10 @@ class Runs:
         live = self.live.get(run)
         if live is None or live.task is None:
             return False
-        live.aborted = True
-        live.task.cancel()
+        # Once only: how it ends is not cut off by somebody who clicks again.
+        if not live.aborted:
+            live.aborted = True
+            live.task.cancel()
         await asyncio.wait([live.task])
         return True
 
@@ -112,15 +115,12 @@ class Runs:
 
     async def _interrupted(self, run: Run, last: Message | None) -> None:
         now = self._sessions.clock()
+        await self._agent.stopped(run)
 
         def end() -> Message | None:
             self._sessions.change_run(
                 run.id, expect=("running", "waiting"), state="interrupted", error=INTERRUPTED, ended_at=now
             )
-            for each in self._sessions.calls_of(run.id):
-                self._sessions.change_call(
-                    run.id, each.call_id, expect=("pending", "running"), status="cancelled", error=INTERRUPTED
-                )
             if last is None or last.state != "streaming":
                 return None
             return self._sessions.rewrite(last.id, last.parts, state="interrupted", error=INTERRUPTED)
@@ -133,7 +133,8 @@ class Runs:
     async def close(self) -> None:
         """The server ends: what was written is kept, what waits goes on waiting."""
         tasks = [each.task for each in self.live.values() if each.task is not None]
-        for each in tasks:
-            each.cancel()
+        for live in self.live.values():
+            if live.task is not None and not live.aborted:
+                live.task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_SECONDS)

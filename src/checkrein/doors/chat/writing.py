@@ -12,6 +12,7 @@ from checkrein.doors.chat import Kind, Message, MessageState, Part
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.sessions import Sessions
+from checkrein.doors.chat.whole import whole
 
 # The first words are told at once; what follows within this time is told together.
 _TOGETHER = 0.03
@@ -31,7 +32,7 @@ class Pen:
         self._flush: asyncio.TimerHandle | None = None
         self._kept_at = self._loop.time()
         self._saving: asyncio.Task[Any] | None = None
-        self.saved = False
+        self.saved = self.over = False
         live.begin(message)
 
     @property
@@ -73,6 +74,11 @@ class Pen:
         parts = self._live.parts if parts is None else parts
 
         def keep() -> Message:
+            made = kept()
+            self.over = self.over or state != "streaming"
+            return made
+
+        def kept() -> Message:
             if self.saved:
                 return self._sessions.rewrite(self.message.id, parts, state=state, **more)
             made = self._sessions.add_message(
@@ -90,20 +96,20 @@ class Pen:
             self.saved = True
             return made
 
-        return await asyncio.to_thread(keep)
+        return await whole(asyncio.to_thread(keep))
 
     async def keep_partial(self) -> None:
         """What there is so far, for whoever goes on after us."""
         await self._settle()
-        if self.begun:
+        if self.begun and not self.over:
             await self._save("streaming")
 
     async def end(
         self, state: MessageState, parts: tuple[Part, ...] | None = None, **more: Any
     ) -> Message | None:
-        """The message as it stays; nothing where nothing was written."""
+        """The message as it stays; nothing where nothing was written, or where it stays already."""
         await self._settle()
-        if parts is None and not self.begun and not self.saved:
+        if self.over or (parts is None and not self.begun and not self.saved):
             self._live.end()
             return None
         # INVARIANT: what was written is kept, whoever stopped it.

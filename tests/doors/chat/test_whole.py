@@ -1,0 +1,38 @@
+"""Work that is finished once it is begun."""
+
+import asyncio
+
+import pytest
+
+from checkrein.doors.chat.whole import whole
+
+
+def test_what_came_of_it_is_handed_on():
+    async def work():
+        return 7
+
+    async def breaks():
+        raise LookupError("no")
+
+    assert asyncio.run(whole(work())) == 7
+    with pytest.raises(LookupError):
+        asyncio.run(whole(breaks()))
+
+
+def test_who_is_stopped_hears_of_it_after_the_work_is_done():
+    done = []
+
+    async def work():
+        await asyncio.sleep(0.05)
+        done.append("work")
+
+    async def main():
+        task = asyncio.ensure_future(whole(work()))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        done.append("stopped")
+
+    asyncio.run(main())
+    assert done == ["work", "stopped"]

@@ -1,0 +1,199 @@
+"""What a page forgets, misses or loses: a reload, a second tab, a server that ends in the middle."""
+
+import pytest
+
+from checkrein.console.serving import Console
+from checkrein.doors.chat.chat import Chat
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
+from checkrein.store.sqlite import SqliteStore
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    # Playwright's own loop; nothing of ours.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SLOW = "/slow 150\n/say " + " ".join(f"word{number}" for number in range(30)) + " end."
+ASKS = '/call echo__write_note {"title": "a"}\n/then\n/results'
+
+
+@pytest.fixture
+def pipeline():
+    """On the clock of the browser."""
+    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def path(talk):
+    return f"/chat/{talk('chat.create', title='Trial')['id']}"
+
+
+@pytest.fixture
+def restart(console, pipeline, agents, gateway, chat):
+    """Chat and console end; others take their place, at the same address and for the same browsers."""
+    made = []
+
+    def again():
+        console.stop()
+        chat().close()
+        fresh = Chat(pipeline, lambda: gateway().guest("chat"))
+        fresh.open()
+        other = Console(pipeline, agents, None, gateway, lambda: fresh)
+        other.desk.signin = console.desk.signin
+        made.extend((other, fresh))
+        assert other.start(console.port) == console.port
+
+    yield again
+    if made:
+        made[0].stop()
+        made[1].close()
+
+
+def say(tab, text):
+    field = tab.get_by_role("textbox", name="Message", exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+def said(tab):
+    return tab.locator(".said.assistant").last.inner_text()
+
+
+def in_the_middle(tab):
+    say(tab, SLOW)
+    tab.locator(".said.assistant").get_by_text("word3").wait_for()
+
+
+def whole(tab):
+    tab.locator(".said.assistant.completed", has_text="end.").wait_for()
+    words = [each for each in said(tab).split() if each.startswith("word")]
+    assert words == [f"word{number}" for number in range(30)]
+    assert tab.locator(".said.assistant").count() == 1
+
+
+def waiting(tab):
+    return tab.locator("[data-card][data-state=waiting]")
+
+
+def test_reloaded_while_it_writes(open_tab, path):
+    tab = open_tab(path=path)
+    in_the_middle(tab)
+    tab.reload()
+    assert "word3" in said(tab)
+    assert tab.get_by_role("button", name="Stop").is_visible()
+    whole(tab)
+    assert tab.troubles == []
+
+
+def test_reloaded_while_it_waits(open_tab, path):
+    tab = open_tab(path=path)
+    say(tab, ASKS)
+    waiting(tab).wait_for()
+    tab.reload()
+    waiting(tab).locator("[data-key=a]").click()
+    tab.locator(".said.assistant", has_text="write_note got").last.wait_for()
+    assert tab.troubles == []
+
+
+def test_a_second_tab_sees_it_written(open_tab, path):
+    one = open_tab(path=path)
+    in_the_middle(one)
+    other = open_tab(path=path)
+    other.locator(".said.user").wait_for()
+    whole(one)
+    whole(other)
+    say(other, "/say From the other side.")
+    one.locator(".said.assistant.completed", has_text="From the other side.").wait_for()
+    assert [tab.locator(".said").count() for tab in (one, other)] == [4, 4]
+    assert one.troubles == other.troubles == []
+
+
+def test_what_one_tab_answers_the_other_is_told(open_tab, path):
+    one, other = open_tab(path=path), open_tab(path=path)
+    say(one, ASKS)
+    waiting(one).wait_for()
+    waiting(other).locator("[data-key=a]").click()
+    one.locator("[data-card][data-state=completed]").wait_for()
+    one.locator(".said.assistant", has_text="write_note got").last.wait_for()
+    assert one.troubles == other.troubles == []
+
+
+def test_what_the_inbox_answers_the_conversation_is_told(open_tab, path):
+    tab, inbox = open_tab(path=path), open_tab()
+    say(tab, ASKS)
+    waiting(tab).wait_for()
+    inbox.get_by_role("button", name="Deny").first.click()
+    tab.locator("[data-card][data-state=denied]").wait_for()
+
+
+def test_answered_twice_runs_once(open_tab, path, talk):
+    one, other = open_tab(path=path), open_tab(path=path)
+    say(one, ASKS)
+    for tab in (one, other):
+        waiting(tab).wait_for()
+    # The other hears nothing, as when its line is slow.
+    other.evaluate("document.querySelector('[data-card]').dataset.card += 'x'")
+    waiting(one).locator("[data-key=a]").click()
+    one.locator(".said.assistant", has_text="write_note got").last.wait_for()
+    other.locator("[data-card]").first.locator("[data-key=a]").click()
+    other.get_by_text("waits for no answer").wait_for()
+
+
+def test_a_branch_chosen_in_one_tab_is_shown_in_the_other(open_tab, path):
+    one = open_tab(path=path)
+    say(one, "/say First.")
+    one.locator(".said.assistant.completed").wait_for()
+    one.get_by_role("button", name="Retry").click()
+    one.locator("[data-branch]", has_text="2/2").wait_for()
+    one.locator("[data-send]:visible").wait_for()
+    other = open_tab(path=path)
+    one.get_by_role("button", name="The one before").click()
+    other.locator("[data-branch]", has_text="1/2").wait_for()
+
+
+def test_the_server_ends_while_it_writes(open_tab, path, restart):
+    tab = open_tab(path=path)
+    in_the_middle(tab)
+    restart()
+    tab.wait_for_selector("body[data-live]")
+    tab.locator("[data-lost]").wait_for(state="hidden")
+    tab.locator("[data-send]:visible").wait_for()
+    assert "word3" in said(tab)
+    say(tab, "/say Back again.")
+    tab.locator(".said.assistant.completed", has_text="Back again.").wait_for()
+
+
+def test_the_server_ends_while_it_waits(open_tab, path, restart):
+    tab = open_tab(path=path)
+    say(tab, ASKS)
+    waiting(tab).wait_for()
+    restart()
+    tab.wait_for_selector("body[data-live]")
+    tab.locator("[data-lost]").wait_for(state="hidden")
+    waiting(tab).locator("[data-key=a]").click()
+    tab.locator(".said.assistant", has_text="write_note got").last.wait_for()
+
+
+def test_what_is_typed_into_a_card_survives_all_of_it(open_tab, path, restart):
+    tab = open_tab(path=path)
+    say(tab, ASKS)
+    waiting(tab).locator("[data-unfold=message] > summary").click()
+    field = waiting(tab).get_by_label("What the model is told")
+    field.press_sequentially("not this")
+    restart()
+    tab.locator("[data-lost]").wait_for(state="hidden")
+    tab.wait_for_selector("body[data-live]")
+    tab.wait_for_timeout(500)
+    field.press_sequentially(" one")
+    assert field.input_value() == "not this one"
+    waiting(tab).get_by_role("button", name="Refuse with this reason").click()
+    tab.locator(".said.assistant", has_text="not this one").last.wait_for()
+
+
+def test_a_conversation_deleted_elsewhere_is_left(open_tab, path, talk):
+    tab = open_tab(path=path)
+    talk("chat.delete", id=path.rpartition("/")[2])
+    tab.wait_for_url("**/chat")

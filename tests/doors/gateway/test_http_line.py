@@ -3,11 +3,11 @@ import math
 
 import pytest
 
-from checkrein.doors.gateway.http_line import LARGEST_HEAD, Joined, Line, line_maker
+from checkrein.doors.gateway.http_line import LARGEST_HEAD, Line, line_maker
 
 
 class Inner(asyncio.Protocol):
-    """Stands where uvicorn's protocol does, and remembers what reached it."""
+    """Stands where the protocol does, and remembers what reached it."""
 
     def __init__(self):
         self.data, self.events = b"", []
@@ -151,30 +151,24 @@ def test_lines_are_made_over_the_real_protocol():
         """Never asked here."""
 
     async def make():
-        maker, state = line_maker(app, {}, 3)
+        maker, tasks = line_maker(app, {}, 3)
         line, wire = maker(), Wire()
         line.connection_made(wire)
-        assert len(state.connections) == 1
         line.data_received(b"nonsense\r\n\r\n")
         assert wire.written.startswith(b"HTTP/1.1 400 ")
+        assert wire.ended == "closed" and not tasks
         line.connection_lost(None)
-        assert not state.connections
 
     asyncio.run(make())
 
 
-def test_what_is_written_in_one_moment_leaves_together_and_before_the_end():
+def test_when_a_line_was_last_used_is_known():
     async def go():
-        wire, packets = Wire(), []
-        wire.write = packets.append
-        joined = Joined(wire)
-        joined.write(b"head ")
-        joined.write(b"body")
-        assert packets == []
-        await asyncio.sleep(0)
-        assert packets == [b"head body"]
-        joined.write(b"last")
-        joined.close()
-        assert packets == [b"head body", b"last"]
+        line, request = Line(Inner(), {}, 2), Request()
+        line.connection_made(Wire())
+        assert line.rested == math.inf
+        line.busy(request)
+        line.idle(request)
+        assert line.rested < math.inf
 
     asyncio.run(go())

@@ -123,8 +123,7 @@ class HttpFront:
         listener = _listening(port)
         self.port = listener.getsockname()[1]
         self._names = http_headers.hosts(self.port)
-        make, state = line_maker(self, self._lines, self._limits.connections)
-        self._tasks = state.tasks
+        make, self._tasks = line_maker(self, self._lines, self._limits.connections)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(make, sock=listener, backlog=_BACKLOG)
         self._timer = loop.call_later(self._limits.beat_seconds, self._beat)
@@ -165,7 +164,8 @@ class HttpFront:
         now = loop.time()
         self._timer = loop.call_later(limits.beat_seconds, self._beat)
         for line in list(self._lines.values()):
-            if now - line.since > limits.head_seconds:
+            idle = line.request is None and now - line.rested > limits.idle_seconds
+            if idle or now - line.since > limits.head_seconds:
                 line.abort()
         for exchange in list(self._live):
             waited = now - exchange.began
@@ -176,7 +176,7 @@ class HttpFront:
         self.sessions.expire(now)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """One request, as uvicorn hands it over."""
+        """One request, as its connection hands it over."""
         line = self._lines.get(scope["client"]) if scope["type"] == "http" else None
         if line is None:
             return

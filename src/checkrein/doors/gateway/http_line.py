@@ -1,4 +1,4 @@
-"""One TCP connection of the HTTP front: uvicorn's protocol, held to our limits.
+"""One TCP connection of the HTTP front, held to our limits.
 
 It counts connections, ends those that never finish their headers, and tells a request that its client left.
 """
@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-import uvicorn
-from uvicorn.server import ServerState
-
-from checkrein.doors.gateway.event_stream import Send
+from checkrein.doors.gateway.http_talk import Address, App, Talk
 
 LARGEST_HEAD = 64 << 10
-Address = tuple[str, int]
 Lines = dict[Address, "Line"]
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -29,40 +26,12 @@ class Listening(Protocol):
     def lose(self) -> None: ...
 
 
-class Joined:
-    """A transport whose writes of one moment leave together: head and body of an answer are one packet."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport, self._parts = transport, list[bytes]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        self._parts.append(data)
-        if len(self._parts) == 1:
-            asyncio.get_running_loop().call_soon(self._flush)
-
-    def _flush(self) -> None:
-        parts, self._parts = self._parts, []
-        if parts and not self._transport.is_closing():
-            self._transport.write(b"".join(parts))
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def write_eof(self) -> None:
-        self._flush()
-        self._transport.write_eof()
-
-
 class Line(asyncio.Protocol):
-    """Passes everything on to uvicorn's own protocol, and knows when to stop."""
+    """Passes everything on to the protocol that understands it, and knows when to stop."""
 
     __slots__ = (
         *("_head", "_inner", "_lines", "_most", "_transport"),
-        *("address", "known", "request", "since", "speaks"),
+        *("address", "known", "request", "rested", "since", "speaks"),
     )
 
     def __init__(self, inner: asyncio.Protocol, lines: Lines, most: int) -> None:
@@ -73,6 +42,8 @@ class Line(asyncio.Protocol):
         self.request: Listening | None = None
         # When the request now on its way began to come; never, between requests.
         self.since = 0.0
+        # When the last request was over.
+        self.rested = math.inf
         # Whether an answer that comes here counts as a person's; None while nobody asked.
         self.speaks: bool | None = None
         # Whether anybody with a token ever asked something here.
@@ -88,7 +59,7 @@ class Line(asyncio.Protocol):
         self.address = transport.get_extra_info("peername")[:2]
         self._lines[self.address] = self
         self.since = asyncio.get_running_loop().time()
-        self._inner.connection_made(cast("asyncio.BaseTransport", Joined(self._transport)))
+        self._inner.connection_made(self._transport)
 
     def _has_room(self) -> bool:
         """INVARIANT: who has no token keeps nobody out: the longest of those makes way."""
@@ -140,7 +111,7 @@ class Line(asyncio.Protocol):
     def idle(self, request: Listening) -> None:
         """The request is over; another may come, or has come already."""
         if self.request is request:
-            self.request = None
+            self.request, self.rested = None, time.monotonic()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -152,27 +123,7 @@ class Line(asyncio.Protocol):
             cast("Any", self._inner).shutdown()
 
 
-App = Callable[[dict[str, Any], Callable[[], Any], Send], Any]
-
-
-def line_maker(app: App, lines: Lines, most: int) -> tuple[Callable[[], Line], ServerState]:
-    """Makes the protocol for each new connection, with httptools where it is installed; and who is served."""
-    config = uvicorn.Config(
-        cast("Any", app),
-        http="auto",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        interface="asgi3",
-        timeout_keep_alive=75,
-        h11_max_incomplete_event_size=LARGEST_HEAD,
-    )
-    config.load()
-    state = ServerState()
-    make = cast("Any", config.http_protocol_class)
-    return lambda: Line(make(config=config, server_state=state, app_state={}), lines, most), state
+def line_maker(app: App, lines: Lines, most: int) -> tuple[Callable[[], Line], set[asyncio.Task[None]]]:
+    """Makes the protocol for each new connection; and the tasks of those being served."""
+    tasks: set[asyncio.Task[None]] = set()
+    return lambda: Line(Talk(app, tasks), lines, most), tasks

@@ -29,6 +29,8 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     head_seconds: float = 10.0
     body_seconds: float = 30.0
     quiet_seconds: float = 15.0
+    # A connection nobody uses ends after this long.
+    idle_seconds: float = 75.0
     # A session nobody uses ends after this long; it makes way for a new one of its client much sooner.
     session_seconds: float = 86_400.0
     spare_seconds: float = 60.0

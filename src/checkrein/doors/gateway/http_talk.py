@@ -1,0 +1,312 @@
+"""HTTP/1.1 on one connection: httptools reads requests, which are answered one after the other.
+
+`Line` holds it to our limits. The application is called as ASGI has it, with one task for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import unquote
+
+import httptools
+
+Address = tuple[str, int]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[dict[str, Any], Receive, Send], Any]
+# So much of a body waits to be asked for before reading pauses.
+MOST_UNREAD = 64 << 10
+_STATUS = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_UNREADABLE = b"Invalid HTTP request received."
+_GONE = {"type": "http.disconnect"}
+
+
+class Turn:
+    """One request and its response."""
+
+    __slots__ = (
+        *("_chunked", "_expects", "_fresh", "_head", "_left", "_more", "_news", "_parts", "_size", "_talk"),
+        *("gone", "keep_alive", "over", "scope", "started"),
+    )
+
+    def __init__(self, talk: Talk, scope: dict[str, Any], *, keep_alive: bool, expects: bool) -> None:
+        self._talk, self.scope, self.keep_alive, self._expects = talk, scope, keep_alive, expects
+        self._parts: list[bytes] = []
+        self._size, self._more, self._fresh = 0, True, False
+        self._news: asyncio.Future[None] | None = None
+        self._head, self._chunked, self._left = b"", False, 0
+        # Whether the client left, and whether the response has begun and was sent to its end.
+        self.gone = self.started = self.over = False
+
+    # The request
+
+    def feed(self, part: bytes) -> bool:
+        """More of the body; whether more should wait until somebody asks for it."""
+        self._parts.append(part)
+        self._size += len(part)
+        self._tell()
+        return self._size > MOST_UNREAD
+
+    def complete(self) -> None:
+        self._more = False
+        self._tell()
+
+    def lose(self) -> None:
+        self.gone = self.gone or not self.over
+        self._tell()
+
+    def _tell(self) -> None:
+        self._fresh = True
+        news, self._news = self._news, None
+        if news is not None and not news.done():
+            news.set_result(None)
+
+    async def receive(self) -> dict[str, Any]:
+        if self._expects:
+            self._expects = False
+            self._talk.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while not (self._fresh or self.gone or self.over):
+            self._talk.read_on()
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        if self.gone or self.over:
+            return _GONE
+        parts, self._parts, self._size, self._fresh = self._parts, [], 0, False
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        return {"type": "http.request", "body": body, "more_body": self._more}
+
+    # The response
+
+    async def send(self, message: Message) -> None:
+        if self._talk.full and not self.gone:
+            await self._talk.drained()
+        if self.gone:
+            return
+        if self.over or (message["type"] == "http.response.start") is self.started:
+            raise RuntimeError(f"{message['type']} out of turn")
+        if not self.started:
+            self._begin(message["status"], message["headers"])
+        else:
+            self._go_on(message.get("body", b""), message.get("more_body", False))
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.started, self._expects = True, False
+        found, known = [_STATUS[status]], False
+        for name, value in headers:
+            if name == b"content-length":
+                known, self._left = True, int(value)
+            elif name == b"connection" and value == b"close":
+                self.keep_alive = False
+                continue
+            found += (name, b": ", value, b"\r\n")
+        if not self.keep_alive:
+            found.append(b"connection: close\r\n")
+        if not known:
+            self._chunked = True
+            found.append(b"transfer-encoding: chunked\r\n")
+            # Nobody knows when the first of it comes; a response of known length comes at once.
+            asyncio.get_running_loop().call_soon(self.flush)
+        found.append(b"\r\n")
+        self._head = b"".join(found)
+
+    def flush(self) -> None:
+        """What was said so far leaves."""
+        head, self._head = self._head, b""
+        if head and not self.gone:
+            self._talk.write(head)
+
+    def _go_on(self, body: bytes, more: bool) -> None:
+        data = body
+        if self.scope["method"] == "HEAD":
+            data, self._left = b"", 0
+        elif self._chunked:
+            data = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            data = data if more else data + b"0\r\n\r\n"
+        else:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):
+                raise RuntimeError("a body of another length than announced")
+        head, self._head = self._head, b""
+        # Head and body of an answer are one packet.
+        if head or data:
+            self._talk.write(head + data)
+        if not more:
+            self.over = True
+            self._tell()
+            self._talk.answered(self)
+
+
+class Talk(asyncio.Protocol):
+    """The protocol of one connection."""
+
+    def __init__(self, app: App, tasks: set[asyncio.Task[None]]) -> None:
+        self._app, self._tasks = app, tasks
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpRequestParser(self)
+        if hasattr(self._parser, "set_dangerous_leniencies"):
+            # A request after one that said it was the last is not read, and spoils nothing.
+            self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._address: Address | None = None
+        self._url, self._headers, self._expects = b"", list[tuple[bytes, bytes]](), False
+        # The request being read; the one being answered, and those behind it.
+        self._read: Turn | None = None
+        self._turn: Turn | None = None
+        self._behind: deque[Turn] = deque()
+        self._paused = False
+        self.full = False
+        self._drained: asyncio.Future[None] | None = None
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._address = transport.get_extra_info("peername")[:2]
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        self._transport = None
+        for turn in (self._read, self._turn, *self._behind):
+            if turn is not None:
+                turn.lose()
+        self._behind.clear()
+        self.resume_writing()
+
+    def eof_received(self) -> None:
+        """The transport closes by itself."""
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing here is upgraded to: the request is answered like any other.
+            return
+        except httptools.HttpParserError:
+            head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n" % len(_UNREADABLE)
+            self.write(_STATUS[400] + head + b"connection: close\r\n\r\n" + _UNREADABLE)
+            self.close()
+
+    def pause_writing(self) -> None:
+        self.full = True
+
+    def resume_writing(self) -> None:
+        self.full = False
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+
+    async def drained(self) -> None:
+        """Until the client has read enough, or left."""
+        while self.full:
+            if self._drained is None:
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)
+
+    def shutdown(self) -> None:
+        """Let the response under way leave, and nothing come after it."""
+        if self._turn is None or self._turn.over:
+            self.close()
+        else:
+            self._turn.keep_alive = False
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def read_on(self) -> None:
+        if self._paused and self._transport is not None and not self._behind:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _pause(self) -> None:
+        if not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+
+    # What the parser says
+
+    def on_message_begin(self) -> None:
+        self._url, self._headers, self._expects = b"", [], False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects = True
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        scope = {
+            "type": "http",
+            "client": self._address,
+            "method": parser.get_method().decode("ascii"),
+            "path": _path(self._url),
+            "headers": self._headers,
+        }
+        keep = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+        turn = self._read = Turn(self, scope, keep_alive=keep, expects=self._expects)
+        if self._turn is None or self._turn.over:
+            self._start(turn)
+        else:
+            # INVARIANT: who sends before it was answered is not read any further.
+            self._behind.append(turn)
+            self._pause()
+
+    def on_body(self, body: bytes) -> None:
+        turn = self._read
+        if turn is not None and not turn.over and turn.feed(body):
+            self._pause()
+
+    def on_message_complete(self) -> None:
+        turn, self._read = self._read, None
+        if turn is not None and not turn.over:
+            turn.complete()
+
+    # One request after the other
+
+    def _start(self, turn: Turn) -> None:
+        self._turn = turn
+        task = asyncio.get_running_loop().create_task(self._run(turn))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, turn: Turn) -> None:
+        # Whatever it is, its client hears that nothing comes.
+        with contextlib.suppress(BaseException):
+            await self._app(turn.scope, turn.receive, turn.send)
+        if turn.over or turn.gone:
+            return
+        if turn.started:
+            turn.flush()
+            self.close()
+            return
+        headers = [(b"content-length", b"0"), (b"connection", b"close")]
+        await turn.send({"type": "http.response.start", "status": 500, "headers": headers})
+        await turn.send({"type": "http.response.body"})
+
+    def answered(self, turn: Turn) -> None:
+        """A response was sent to its end: the next one's turn."""
+        if not turn.keep_alive:
+            self.close()
+        elif self._transport is not None and not self._transport.is_closing():
+            if self._behind:
+                self._start(self._behind.popleft())
+            self.read_on()
+
+
+def _path(url: bytes) -> str:
+    if url == b"/mcp":
+        return "/mcp"
+    path = httptools.parse_url(url).path.decode("ascii")
+    return unquote(path) if "%" in path else path

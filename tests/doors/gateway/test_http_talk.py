@@ -1,0 +1,344 @@
+"""HTTP/1.1 over real sockets and over torn, hostile ones: every request its own response, in order."""
+
+import asyncio
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkrein.doors.gateway.http_talk import MOST_UNREAD, Talk
+
+GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def post(body, more=b""):
+    return b"POST /mcp HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n%b" % (more, len(body), body)
+
+
+async def body_of(receive):
+    parts = []
+    while True:
+        part = await receive()
+        if part["type"] != "http.request":
+            return None
+        parts.append(part["body"])
+        if not part["more_body"]:
+            return b"".join(parts)
+
+
+async def echo(scope, receive, send):
+    """Says what came, with its length."""
+    body = await body_of(receive)
+    if body is None:
+        return
+    said = f"{scope['method']} {scope['path']} ".encode() + body
+    await answer(send, said)
+
+
+async def answer(send, said, status=200, headers=()):
+    head = [(b"content-length", b"%d" % len(said)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": said})
+
+
+@contextlib.asynccontextmanager
+async def served(app):
+    tasks, talks = set(), []
+
+    def make():
+        talks.append(Talk(app, tasks))
+        return talks[-1]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        yield reader, writer, talks, tasks
+    finally:
+        writer.close()
+        server.close()
+
+
+def asked(app, *pieces, until=None):
+    """Everything that comes back for these pieces, sent one after the other."""
+
+    async def go():
+        async with served(app) as (reader, writer, _, tasks):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+            if until is None:
+                writer.write_eof()
+                found = await asyncio.wait_for(reader.read(), 10)
+            else:
+                found = await asyncio.wait_for(reader.readuntil(until), 10)
+            writer.close()
+            await asyncio.wait_for(asyncio.gather(*tasks), 10)
+            return found
+
+    return asyncio.run(go())
+
+
+def test_a_request_is_answered_and_the_next_one_too():
+    found = asked(echo, post(b"one"), post(b"two"), until=b"two")
+    assert found.count(b"HTTP/1.1 200 OK\r\n") == 2
+    assert b"POST /mcp one" in found and b"connection: close" not in found
+
+
+def test_a_request_may_come_byte_by_byte():
+    found = asked(echo, *(post(b"slow")[at : at + 1] for at in range(len(post(b"slow")))), until=b"slow")
+    assert found.endswith(b"content-length: 14\r\n\r\nPOST /mcp slow")
+
+
+def test_requests_that_come_at_once_are_answered_in_their_order():
+    async def first_slow(scope, receive, send):
+        body = await body_of(receive)
+        await asyncio.sleep(0.05 if body == b"1" else 0)
+        await answer(send, b"[%b]" % body)
+
+    found = asked(first_slow, b"".join(post(b"%d" % n) for n in range(1, 6)), until=b"[5]")
+    assert [found.index(b"[%d]" % n) for n in range(1, 6)] == sorted(
+        found.index(b"[%d]" % n) for n in range(1, 6)
+    )
+
+
+def test_who_sends_before_it_was_answered_is_not_read_any_further():
+    async def go():
+        hold = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await body_of(receive)
+            await hold.wait()
+            await answer(send, b"x")
+
+        async with served(slow) as (_reader, writer, talks, tasks):
+            writer.write(post(b"1") + post(b"2"))
+            await asyncio.sleep(0.05)
+            assert not talks[0]._transport.is_reading() and len(tasks) == 1
+            hold.set()
+            await asyncio.sleep(0.05)
+            assert talks[0]._transport.is_reading()
+
+    asyncio.run(go())
+
+
+def test_chunks_in_and_chunks_out():
+    async def stream(scope, receive, send):
+        body = await body_of(receive)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    given = b"POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    found = asked(stream, given, until=b"0\r\n\r\n")
+    assert b"transfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n" in found
+
+
+def test_the_head_of_a_stream_does_not_wait_for_its_first_event():
+    async def quiet(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x", b"y")]})
+        await receive()
+        await receive()
+
+    assert asked(quiet, GET, until=b"\r\n\r\n").startswith(b"HTTP/1.1 200 OK\r\nx: y\r\n")
+
+
+def test_a_long_body_is_read_no_faster_than_it_is_wanted():
+    async def go():
+        want = asyncio.Event()
+        found = []
+
+        async def slow(scope, receive, send):
+            await want.wait()
+            found.append(await body_of(receive))
+            await answer(send, b"x")
+
+        async with served(slow) as (reader, writer, talks, _):
+            body = b"z" * (20 * MOST_UNREAD)
+            writer.write(post(body))
+            await asyncio.sleep(0.1)
+            assert not talks[0]._transport.is_reading()
+            assert talks[0]._turn._size < 8 * MOST_UNREAD
+            want.set()
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\nx"), 10)
+            assert found == [body]
+
+    asyncio.run(go())
+
+
+def test_a_client_that_leaves_is_noticed_by_who_waits_for_it():
+    async def go():
+        seen = asyncio.Queue()
+
+        async def wait(scope, receive, send):
+            await body_of(receive)
+            seen.put_nowait(await receive())
+            await answer(send, b"nobody hears it")
+
+        async with served(wait) as (_, writer, _, tasks):
+            writer.write(GET)
+            await asyncio.sleep(0.02)
+            writer.close()
+            assert (await asyncio.wait_for(seen.get(), 5))["type"] == "http.disconnect"
+            await asyncio.gather(*tasks)
+
+    asyncio.run(go())
+
+
+def test_a_client_that_reads_slowly_holds_up_its_own_response_only():
+    async def go():
+        sent = []
+
+        async def much(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            for _ in range(200):
+                await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+                sent.append(1)
+            await send({"type": "http.response.body"})
+
+        async with served(much) as (reader, writer, _, tasks):
+            writer.write(GET)
+            await asyncio.sleep(0.2)
+            assert len(sent) < 200
+            writer.transport.abort()
+            await asyncio.wait_for(asyncio.gather(*tasks), 5)
+            assert reader is not None
+
+    asyncio.run(go())
+
+
+def test_who_expects_to_be_told_to_go_on_is_told():
+    head = post(b"body", b"Expect: 100-continue\r\n").removesuffix(b"body")
+    found = asked(echo, head, b"body", until=b"POST /mcp body")
+    assert found.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /mcp HTTP/1.0\r\n\r\n",
+        b"GET /mcp HTTP/1.1\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_the_last_request_of_a_connection_ends_it(request_):
+    async def go():
+        async with served(echo) as (reader, writer, _, _):
+            writer.write(request_)
+            return await asyncio.wait_for(reader.read(), 5)
+
+    found = asyncio.run(go())
+    assert b"connection: close\r\n" in found and found.endswith(b"GET /mcp ")
+
+
+def test_an_answer_may_end_the_connection():
+    async def refuse(scope, receive, send):
+        await answer(send, b"no", 413, [(b"connection", b"close")])
+
+    async def go():
+        async with served(refuse) as (reader, writer, _, _):
+            writer.write(post(b"x" * 1000)[:200])
+            return await asyncio.wait_for(reader.read(), 5)
+
+    found = asyncio.run(go())
+    assert found.startswith(b"HTTP/1.1 413 ") and found.count(b"connection: close\r\n") == 1
+
+
+def test_what_was_refused_unread_does_not_spoil_the_next_request():
+    """The rest of a body nobody wanted is not taken for a request."""
+
+    async def picky(scope, receive, send):
+        if dict(scope["headers"]).get(b"x") == b"no":
+            await answer(send, b"no", 401)
+            return
+        await echo(scope, receive, send)
+
+    whole = post(b"GET /evil HTTP/1.1\r\n\r\n", b"X: no\r\n")
+    found = asked(picky, whole[:-5], whole[-5:], post(b"good"), until=b"good")
+    assert b"401" in found and b"evil" not in found
+
+
+def test_head_has_no_body():
+    async def head(scope, receive, send):
+        await answer(send, b"not seen", 405)
+
+    found = asked(head, b"HEAD /mcp HTTP/1.1\r\n\r\n" + GET, until=b"not seen")
+    assert found.count(b"content-length: 8\r\n\r\n") == 2 and found.count(b"not seen") == 1
+
+
+@pytest.mark.parametrize("when", ["before", "during", "never"])
+def test_an_application_that_fails_leaves_nobody_waiting(when):
+    async def bad(scope, receive, send):
+        if when == "during":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        if when != "never":
+            raise ValueError("mine")
+
+    async def go():
+        async with served(bad) as (reader, writer, _, _):
+            writer.write(GET)
+            return await asyncio.wait_for(reader.read(), 5)
+
+    found = asyncio.run(go())
+    assert b"mine" not in found
+    assert found.startswith(b"HTTP/1.1 200 " if when == "during" else b"HTTP/1.1 500 ")
+
+
+def test_an_upgrade_is_answered_like_any_request():
+    given = b"GET /mcp HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    assert asked(echo, given, until=b"GET /mcp ").startswith(b"HTTP/1.1 200 OK")
+
+
+def test_paths_are_decoded():
+    assert b"GET /a b " in asked(echo, b"GET /a%20b?q=1 HTTP/1.1\r\n\r\n", until=b"/a b ")
+
+
+def test_the_connection_ends_after_the_answer_under_way():
+    async def go():
+        hold = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await hold.wait()
+            await answer(send, b"last")
+
+        async with served(slow) as (reader, writer, talks, _):
+            writer.write(GET)
+            await asyncio.sleep(0.02)
+            talks[0].shutdown()
+            hold.set()
+            found = await asyncio.wait_for(reader.read(), 5)
+            assert found.endswith(b"last") and b"connection: close" in found
+        async with served(echo) as (reader, writer, talks, _):
+            writer.write(GET)
+            await reader.readuntil(b"/mcp ")
+            talks[0].shutdown()
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+
+    asyncio.run(go())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=80), st.sampled_from([GET, post(b"ab"), b"\r\n", b"0\r\n\r\n"])),
+        max_size=6,
+    )
+)
+def test_no_bytes_make_it_fall_over(pieces):
+    """Whatever comes, nothing is raised and every task ends."""
+    trouble = []
+
+    async def go():
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: trouble.append(context))
+        async with served(echo) as (reader, writer, _, tasks):
+            with contextlib.suppress(OSError):
+                for piece in pieces:
+                    writer.write(piece)
+                    await asyncio.sleep(0)
+                await asyncio.sleep(0.005)
+                writer.write_eof()
+                await asyncio.wait_for(reader.read(), 5)
+            await asyncio.wait_for(asyncio.gather(*tasks), 5)
+
+    asyncio.run(go())
+    assert trouble == []

@@ -37,7 +37,7 @@ from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.ledger.terms import terms_of
 from checkrein.memory import Memory
-from checkrein.policies import Policies
+from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
 from checkrein.repeats import Repeats
 from checkrein.sessions import Sessions
@@ -106,12 +106,16 @@ class Pipeline:
         released: bool = False,
         hold: Hold = "",
         asking: Asks = False,
+        force: Callable[[], InForce] | None = None,
     ) -> Considered | Decided:
-        """The first half of `decide`: the verdict, which nobody may hear before `settle` recorded it."""
+        """The first half of `decide`: the verdict, which nobody may hear before `settle` recorded it.
+
+        `force`: what holds at this moment, for who has looked it up already.
+        """
         again = partial(self.decide, call, phase=phase, released=released, hold=hold, asking=asking)
         entry = new_id(self.clock())
         try:
-            judged = self.judge(call, phase=phase, released=released)
+            judged = self.judge(call, phase=phase, released=released, force=force)
             why = "" if judged.verdict.word != "allow" else hold if isinstance(hold, str) else hold(judged)
             if why:
                 # INVARIANT: a call that is held uses up no yes a person gave before.
@@ -159,9 +163,13 @@ class Pipeline:
         phase: str | None = "building",
         released: bool = False,
         approved: bool = False,
+        force: Callable[[], InForce] | None = None,
     ) -> Judged:
         """The verdict of this moment, recorded nowhere. What a person said yes to before needs no new one."""
-        force = self.policies.of(call.project, call.door, phase, call.profile)
+        holds = force() if force else self.policies.of(call.project, call.door, phase, call.profile)
+        return self._judged(call, holds, released, approved)
+
+    def _judged(self, call: ToolCall, force: InForce, released: bool, approved: bool) -> Judged:
         if not call.history:
             call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
         risk = self.memory.risk(call, force.tables, force.own_folders(call.project))

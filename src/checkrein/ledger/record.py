@@ -20,7 +20,8 @@ from checkrein.store import Reader, Store, Transaction, lookup, records
 CHECKPOINT_EVERY = 1000
 _HEAD, _CARDS, _FILED = "ledger.head", "ledger.cards", "ledger.filed"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_SHIFTS = tuple(range(75, -1, -5))
+_PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_SHIFTS = tuple(range(70, -1, -10))
 # So many are filed at once; half as many, where others write anyway.
 FILE_EVERY = 32
 _SET_ASIDE = "Run `checkrein audit verify`; to go on, move the store aside and keep it as evidence."
@@ -54,7 +55,7 @@ def first_id(now: float) -> str:
 
 
 def _spelled(number: int) -> str:
-    return "".join([_ALPHABET[(number >> shift) & 31] for shift in _SHIFTS])
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in _SHIFTS])
 
 
 class Ledger:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkrein.doors.gateway import schemas as module
 from checkrein.doors.gateway.schemas import MOST_FAULTS, compile_schema
 from checkrein.errors import InputError
 
@@ -279,3 +280,20 @@ def test_no_schema_and_arguments_made_for_each_other_take_much_time_or_memory(it
         timeout=100,
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-500:]
+
+
+_PLAIN = st.one_of(st.text(max_size=300), st.integers(), st.booleans(), st.none(), st.floats())
+
+
+@given(
+    st.dictionaries(st.text(max_size=200), st.one_of(_PLAIN, st.lists(_PLAIN, max_size=2)), max_size=5),
+    st.integers(1, 50),
+    st.integers(1, 5),
+)
+def test_plain_arguments_are_as_much_work_as_they_are_counted_the_long_way(arguments, places, branches):
+    made = module.Validator(None, places, branches)
+    quick = made._steps(arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_plain_size", lambda _arguments: None)
+        slow = made._steps(arguments)
+    assert quick == slow or min(quick, slow) > module.MOST_STEPS

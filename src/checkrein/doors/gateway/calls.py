@@ -37,6 +37,7 @@ from checkrein.finishing import About
 from checkrein.judged import Considered, Decided, Judged
 from checkrein.ledger.entries import fold
 from checkrein.pipeline import Pipeline
+from checkrein.policies import InForce
 from checkrein.store.records import of_entries
 from checkrein.taint import why_held
 
@@ -81,6 +82,7 @@ class Calls:
         self.errands = Errands(servers, inventory, self.outcomes)
         self.mail = Mail(pipeline.store, self.outcomes.along)
         self._limit = (0.0, 0.0)
+        self._forces: dict[str, InForce] = {}
 
     async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Any:
         """The tool's result, or why there is none, in words the model can read."""
@@ -143,6 +145,7 @@ class Calls:
             asking=lambda: (
                 self._asking.possible(made.client, made.call.project) or self._falls_back(made.call)
             ),
+            force=partial(self._force, made.call.project),
         )
         if isinstance(considered, Decided):
             return considered
@@ -411,6 +414,16 @@ class Calls:
 
     def _hold(self, made: Call, judged: Judged) -> str:
         return why_held(made.call, judged, made.client.visit.tainted_by)
+
+    def _force(self, project: str) -> InForce:
+        """What holds for the calls of this moment of the loop: looked up once, however many they are."""
+        found = self._forces.get(project)
+        if found is None:
+            if not self._forces:
+                # INVARIANT: a change takes effect on the next call: nothing that comes later finds this.
+                asyncio.get_running_loop().call_soon(self._forces.clear)
+            found = self._forces[project] = self._pipeline.policies.of(project, "gateway")
+        return found
 
     def call_seconds(self) -> float:
         """The user's limit, looked up again every second: it is no verdict."""

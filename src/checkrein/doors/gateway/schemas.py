@@ -77,6 +77,8 @@ class Validator:
 
     def _steps(self, arguments: Any) -> int:
         """How much work it is: places in the schema, values in the arguments, ways to reach each."""
+        if (flat := _plain_size(arguments)) is not None:
+            return flat * self._places * self._branches ** (2 if arguments else 1)
         size, depth, steps, level = 0, 0, 0, [arguments]
         while level:
             depth += 1
@@ -137,6 +139,18 @@ def _sentence(error: Any) -> str:
     place = ".".join(str(each) for each in error.instance_path)
     text = f"`{place}`: {error.message}" if place else str(error.message)
     return legible(text, _LONGEST_FAULT)
+
+
+def _plain_size(arguments: dict[Any, Any]) -> int | None:
+    """The size of arguments that hold nothing inside one another, as most do; nothing for others."""
+    size = 1
+    for key, value in arguments.items():
+        size += 2 + len(key) // 64
+        if isinstance(value, str):
+            size += len(value) // 64
+        elif isinstance(value, dict | list):
+            return None
+    return size
 
 
 def _inside(value: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from checkrein import runtime
 from checkrein.cli import checks
-from checkrein.settings.sources import state_dir
+from checkrein.settings.sources import config_dir, state_dir
 from checkrein.store.agents import Session, put_session
 from checkrein.store.sqlite import FILE
 
@@ -182,3 +182,31 @@ def test_agents_nobody_can_tell_are_named(pipeline, monkeypatch):
         )
         pipeline.store.write(lambda tx, met=met: put_session(tx, met))
     assert "1 session(s) of codex" in only(checks.strangers()).text
+
+
+def providers(text):
+    file = config_dir() / "providers.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o600)
+
+
+def test_without_providers_nothing_is_said_of_models(home):
+    assert list(checks.models()) == []
+
+
+def test_a_providers_file_that_cannot_be_read_is_a_problem(home):
+    providers("{")
+    found = only(checks.models())
+    assert not found.ok
+    assert "providers.json" in found.text
+
+
+def test_a_provider_whose_key_is_gone_is_named_and_one_that_is_off_is_not(home):
+    spec = {"kind": "openai", "key": "${env:NO_SUCH_KEY}", "models": ["m"]}
+    providers(json.dumps({"providers": {"work": spec, "old": {**spec, "enabled": False}}}))
+    found = only(checks.models())
+    assert not found.ok
+    assert found.text.startswith("work: ")
+    assert "NO_SUCH_KEY" in found.text
+    assert "checkrein chat providers add work" in found.remedy

@@ -13,6 +13,7 @@ import msgspec
 from checkrein import __version__, knocking, runtime
 from checkrein.cli.opening import reading
 from checkrein.cli.probe import command_line, probe
+from checkrein.doors.chat.providers import Providers
 from checkrein.doors.hooks.dialects import AGENTS, dialect
 from checkrein.doors.hooks.presence import codex_unseen, present
 from checkrein.errors import CheckreinError
@@ -55,6 +56,7 @@ def findings(project: str, agent: str | None) -> Iterator[Finding]:
         ("judged calls", unjudged),
         ("agents", strangers),
         ("reports", spooled),
+        ("models", models),
         ("record", ledger),
     ):
         try:
@@ -220,6 +222,18 @@ def spooled() -> Iterator[Finding]:
         text = f"{len(bad)} report(s) of hooks could not be read, e.g. {bad[0]}"
         return one("reports", False, text, "Look at them, then remove them.")
     return one("reports", True, "every report of a hook was read")
+
+
+def models() -> Iterator[Finding]:
+    """Providers of models for conversations; nothing is said where none was ever set up."""
+    providers = Providers()
+    if providers.fault:
+        yield Finding("models", False, providers.fault)
+        return
+    for each in providers.listed():
+        if each["enabled"] and each["fault"]:
+            again = f"Run `checkrein chat providers add {each['name']} --kind {each['kind']}` again."
+            yield Finding("models", False, f"{each['name']}: {each['fault']}", again)
 
 
 def ledger() -> Iterator[Finding]:

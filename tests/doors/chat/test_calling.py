@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chat_ground import Came, Rules, Talk, Tools, calls, kill, opened, says, text_result, tool
+from chat_ground import Came, Rules, Talk, Tools, calls, eventually, kill, opened, says, text_result, tool
 from checkrein.errors import InputError, NotFoundError
 
 GET, PUT = "/call notes__get {}", '/call notes__put {"a": 1}'
@@ -225,7 +225,7 @@ def test_a_question_nobody_answers_in_time_is_a_no(talking, user_settings):
     talk.pipeline.clock = lambda: clock() + ahead[0]
     run = talk.say(PUT, "/then", "/results")
     (asked,) = talk.asked()
-    ahead[0] = 40.0
+    ahead[0] = 400.0
     # Whoever waits looks by himself; the word only makes it sooner.
     eventually(lambda: talk.pipeline.broker.is_awaited(asked["entry"]))
     talk.pipeline.broker.settled(asked["entry"])
@@ -372,14 +372,14 @@ def test_a_model_that_gives_every_call_the_same_id_gets_each_result(talk, rules)
 
 
 def test_who_has_read_untrusted_words_asks_before_it_sends_although_a_rule_allows():
-    send = tool("mail__send", annotations={"openWorldHint": True})
+    send = tool("lab__measure", annotations={"openWorldHint": True})
     pipeline = opened()
-    for server in ("web", "mail"):
+    for server in ("web", "lab"):
         Rules(pipeline).add("allow", "*", server=server)
     for trusted, asked in ((True, False), (False, True)):
         web = tool("web__read", trusted=trusted, annotations={"readOnlyHint": True})
         talk = Talk(pipeline, Tools(pipeline, web, send))
-        run = talk.say("/call web__read {}", "/then", "/call mail__send {}", "/then", "/results")
+        run = talk.say("/call web__read {}", "/then", "/call lab__measure {}", "/then", "/results")
         if asked:
             (call,) = talk.asked()
             assert "has read what the server `web` returned" in call["reason"]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # A request that failed before a word came is tried again this often, after these pauses at most.
 _PAUSES = (1.0, 4.0)
 _LONGEST_PAUSE = 20.0
+MOST_CALLS = 64
 _WORTH_A_RETRY = ("rate", "server", "network", "timeout")
 
 
@@ -239,14 +240,19 @@ class Agent:
     async def _invocations(self, live: Live, message: Message) -> list[Invocation]:
         """The calls of a message, each written down once."""
         known = {each.call_id: each for each in await asyncio.to_thread(self._sessions.calls_of, live.run.id)}
-        found: list[Invocation] = []
-        for part in _calls_of(message):
+        wanted, found = _calls_of(message), list[Invocation]()
+        for number, part in enumerate(wanted):
             call = known.get(part.tool_call_id)
-            if call is None or call.message != message.id:
+            if call is None:
                 call = self._invocation(live, message, part, await self._tools().tool(part.tool_name))
-                await asyncio.to_thread(self._sessions.put_call, call)
+                # INVARIANT: no response makes more work than a person could look at.
+                call = _too_many(call) if number >= MOST_CALLS else call
+                await whole(asyncio.to_thread(self._sessions.put_call, call))
                 self._tell(live, "tool_call", call=call_view(call, self._pipeline))
             found.append(call)
+        if len(wanted) > MOST_CALLS and wanted[-1].tool_call_id not in known:
+            text = f"The model made {len(wanted)} calls at once: only the first {MOST_CALLS} are looked at."
+            self._tell(live, "notice", text=text, level="warning")
         return found
 
     def _invocation(self, live: Live, message: Message, part: Part, known: Any) -> Invocation:
@@ -278,11 +284,11 @@ class Agent:
         finally:
             for each in work:
                 each.cancel()
-        await self._taint(session, settled)
         await self._told_results(message, settled, session.id)
 
     async def _told_results(self, message: Message, calls: Sequence[Invocation], session: str) -> None:
         """What came of the calls of a message, as one message."""
+        await self._taint(session, calls)
         parts = [_result(each) for each in calls]
         made = await whole(
             asyncio.to_thread(
@@ -291,18 +297,15 @@ class Agent:
         )
         self._lines.tell(session, "message", message.run, message=message_view(made))
 
-    async def _taint(self, session: Session, calls: Sequence[Invocation]) -> None:
+    async def _taint(self, session: str, calls: Sequence[Invocation]) -> None:
         """INVARIANT: who has read untrusted words is not trusted with outward calls unasked."""
-        if session.tainted_by:
+        if (await asyncio.to_thread(self._sessions.get, session)).tainted_by:
             return
         for each in calls:
             tool = await self._tools().tool(each.name) if each.started_at is not None else None
             if each.server and tool is not None and (isinstance(tool, str) or not tool.trusted):
-                await asyncio.to_thread(self._tainted, session.id, each.server)
+                await asyncio.to_thread(lambda: self._sessions.update(session, tainted_by=each.server))  # noqa: B023
                 return
-
-    def _tainted(self, session: str, server: str) -> None:
-        self._sessions.update(session, tainted_by=server)
 
     # -- compression ------------------------------------------------------------------------------------
 
@@ -435,6 +438,11 @@ class Agent:
 
 def _calls_of(message: Message) -> list[Part]:
     return [each for each in message.parts if each.kind == "tool_invocation"]
+
+
+def _too_many(call: Invocation) -> Invocation:
+    why = f"This was not looked at: at most {MOST_CALLS} calls are made at once. Make the others afterwards."
+    return msgspec.structs.replace(call, status="error", error=why, completed_at=call.created_at)
 
 
 def _definitions(offered: Sequence[Any], names: history.Names) -> Any:

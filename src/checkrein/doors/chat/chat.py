@@ -107,8 +107,9 @@ class Chat:
         self._loop = asyncio.get_running_loop()
         # Before anybody asks: what a crash left half imported or half deleted is nobody's.
         await asyncio.to_thread(self._sessions.sweep)
-        up.set()
+        # Before anybody is heard: a session whose run waits is not taken for a free one.
         await self._runs.resume()
+        up.set()
         try:
             await self._ending.wait()
         finally:

@@ -11,6 +11,7 @@ from typing import Any
 from checkrein.doors.chat import Kind, Message, MessageState, Part
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.live import Live
+from checkrein.doors.chat.rows import clean
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.whole import whole
 
@@ -29,6 +30,7 @@ class Pen:
         self._loop = asyncio.get_running_loop()
         self._told = float("-inf")
         self._pending: dict[int, tuple[int, list[str]]] = {}
+        self._halves: dict[int, str] = {}
         self._flush: asyncio.TimerHandle | None = None
         self._kept_at = self._loop.time()
         self._saving: asyncio.Task[Any] | None = None
@@ -46,6 +48,7 @@ class Pen:
     def write(self, index: int, part_kind: str, text: str) -> None:
         """More of a part of the answer."""
         kind = _KIND.get(part_kind)
+        text = self._whole_characters(index, text)
         if kind is None or not text:
             return
         at = self._live.add(index, kind, text)
@@ -58,6 +61,14 @@ class Pen:
         if now - self._kept_at >= _KEEP_SECONDS and (self._saving is None or self._saving.done()):
             self._kept_at = now
             self._saving = self._loop.create_task(self._save("streaming"))
+
+    def _whole_characters(self, index: int, text: str) -> str:
+        """The text as it can be told; half a character waits for its other half."""
+        text = self._halves.pop(index, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._halves[index] = text[-1]
+            text = text[:-1]
+        return clean(text)
 
     def _tell(self) -> None:
         if self._flush is not None:

@@ -72,7 +72,7 @@ class Entry(msgspec.Struct, kw_only=True):
 
 def moment(at: float) -> str:
     """A time as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{datetime.fromtimestamp(at, UTC).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def body_of_row(row: Row) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from pathlib import Path
 import msgspec
 
 from checkrein.ledger.entries import Entry, fold
-from checkrein.store import Row, Store, Transaction, records
+from checkrein.store import Store, Transaction, records
 from checkrein.store.changes import change_number, set_number
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.jsonl")
 _SETTLING = ("decided", "answered", "finished", "closed")
-# In the canonical text of a refusal, and hardly anywhere else.
+# In the canonical text of a refusal, and hardly anywhere else: of decisions, only refusals settle a line.
 _REFUSED = '"verdict":"deny"'
 _WATERMARK = "mirror"
 # Records read back at once, and the break after them.
@@ -34,6 +34,7 @@ _GROUP, _BREAK = 256, 0.005
 # So many lines of one commit are written at once.
 _FEW = 4
 _LONGEST_GOODBYE = 5.0
+_DAY_SECONDS = 86_400
 _encode = msgspec.json.Encoder().encode
 Folders = Callable[[str], Path]
 
@@ -104,14 +105,13 @@ class Mirror:
         """Trouble is remembered and tried again later."""
         position = self._position
         try:
-            settled = records.after(self._store, position, _SETTLING)
+            settled = records.after(self._store, position, _SETTLING, holding=_REFUSED)
             while group := list(islice(settled, _GROUP)):
-                rows = [row for row in group if _may_settle(row)]
-                entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in rows))))
+                entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in group))))
                 known = {entry.id: entry for entry in entries}
                 settled_now = [
                     (entry, row[1])
-                    for row in rows
+                    for row in group
                     if (entry := known.get(row[3])) is not None and entry.settled_by == row[0]
                 ]
                 for (project, _day), lines in groupby(settled_now, key=_place):
@@ -162,13 +162,13 @@ class Mirror:
             os.close(descriptor)
 
 
-def _may_settle(row: Row) -> bool:
-    """Whether a record could be the last of its call: of the decisions, only a refusal is."""
-    return row[2] != "decided" or _REFUSED in row[4]
+@lru_cache(maxsize=64)
+def _of_day(number: int) -> str:
+    return f"{datetime.fromtimestamp(number * _DAY_SECONDS, UTC):%Y-%m-%d}"
 
 
 def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+    return _of_day(int(at // _DAY_SECONDS))
 
 
 def _place(line: tuple[Entry, float]) -> tuple[str, str]:

@@ -21,12 +21,17 @@ def head(reader: Reader) -> tuple[int, str] | None:
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def after(reader: Reader, seq: int, kinds: Sequence[str] = ()) -> Iterator[Row]:
-    """Every record after `seq` in order, read in slices so that a long ledger is never held at once."""
+def after(reader: Reader, seq: int, kinds: Sequence[str] = (), *, holding: str = "") -> Iterator[Row]:
+    """Every record after `seq` in order, read in slices so that a long ledger is never held at once.
+
+    `holding`: of decisions, only those whose body holds this text.
+    """
     only = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+    if holding:
+        only += " AND (kind <> 'decided' OR instr(body, ?))"
     while True:
         sql = f"SELECT {COLUMNS} FROM record WHERE seq > ?{only} ORDER BY seq LIMIT {_SLICE}"  # noqa: S608
-        rows = reader.query(sql, (seq, *kinds))
+        rows = reader.query(sql, (seq, *kinds, *([holding] if holding else ())))
         yield from rows
         if len(rows) < _SLICE:
             return

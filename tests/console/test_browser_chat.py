@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from chat_page import answer, composer, say, settled, waiting
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
@@ -40,32 +41,11 @@ def tab(open_tab, talk):
     return tab
 
 
-def say(tab, *lines):
-    field = tab.get_by_role("textbox", name="Message", exact=True)
-    field.fill("\n".join(lines))
-    field.press("Enter")
-
-
-def answer(tab, text):
-    """The last thing the model said, once it is complete."""
-    tab.locator(".said.assistant.completed", has_text=text).last.wait_for()
-    tab.locator("[data-send]:visible").wait_for()
-
-
-def waiting(tab, tool):
-    return tab.locator("[data-card][data-state=waiting]").filter(has=tab.locator(".tool-name", has_text=tool))
-
-
-def settled(tab, tool, word):
-    found = tab.locator("[data-card]").filter(has=tab.locator(".tool-name", has_text=tool)).last
-    found.locator("[data-word]", has_text=word).wait_for()
-    return found
-
-
 def test_from_the_first_message_to_the_streamed_answer(open_tab, talk):
     tab = open_tab(path="/chat")
     tab.get_by_text("No provider of models is set up").wait_for()
-    say(tab, "/slow 150", "/say One **two** three four five six seven eight nine ten.")
+    composer(tab).fill("/slow 150\n/say One **two** three four five six seven eight nine ten.")
+    composer(tab).press("Enter")
     tab.wait_for_url("**/chat/*")
     words = tab.locator(".said.assistant")
     words.get_by_text("One").wait_for()
@@ -80,7 +60,7 @@ def test_from_the_first_message_to_the_streamed_answer(open_tab, talk):
 
 
 def test_the_next_message_is_written_with_enter_and_shift(tab):
-    field = tab.get_by_role("textbox", name="Message", exact=True)
+    field = composer(tab)
     field.press_sequentially("/say one")
     field.press("Shift+Enter")
     field.press_sequentially("/say two")
@@ -197,15 +177,15 @@ def test_arguments_are_edited_and_those_run(tab):
 
 
 def test_remembered_and_not_asked_again(tab):
-    for _ in range(2):
+    for number in range(2):
         say(tab, '/call echo__write_note {"title": "same"}', "/then", "/say Over.")
-        if tab.locator("[data-card]").count() == 0:
+        if number == 0:
             card = waiting(tab, "write_note")
             card.locator("[data-unfold=remember] > summary").click()
             card.get_by_label("exactly this call").check()
             card.get_by_role("button", name="Allow and remember").click()
         answer(tab, "Over.")
-    tab.wait_for_function("document.querySelectorAll('[data-card][data-state=completed]').length === 2")
+    tab.wait_for_function("() => document.querySelectorAll('[data-card][data-state=completed]').length === 2")
 
 
 def test_stopped_while_it_waits(tab, talk):
@@ -233,10 +213,21 @@ def test_stopped_while_it_writes_keeps_what_there_is(tab):
 
 def test_what_fails_is_said_and_tried_again(tab, user_settings):
     say(tab, "/say Some words first.", "/fail cut")
-    tab.locator("[data-notice=bad]").wait_for()
-    assert "Some" in tab.locator(".said.assistant").inner_text()
+    tab.locator(".said.assistant [data-error]").wait_for()
+    assert "Some words first." in tab.locator(".said.assistant").inner_text()
+    assert tab.locator("[data-notice=bad]").count() == 0
     tab.get_by_role("button", name="Retry").last.click()
     tab.locator("[data-branch]", has_text="2/2").wait_for()
+    assert tab.troubles == []
+
+
+def test_what_fails_before_its_first_word_is_said_too(tab):
+    say(tab, "/fail malformed")
+    tab.locator("[data-notice=bad]").wait_for()
+    tab.reload()
+    tab.get_by_text("No answer came.").wait_for()
+    tab.get_by_role("button", name="Retry").click()
+    tab.locator("[data-notice=bad]").wait_for()
     assert tab.troubles == []
 
 
@@ -294,6 +285,6 @@ def test_first_words_come_at_once(tab):
 
 
 def test_what_is_written_but_not_sent_survives_a_reload(tab):
-    tab.get_by_role("textbox", name="Message", exact=True).press_sequentially("half a thought")
+    composer(tab).press_sequentially("half a thought")
     tab.reload()
-    assert tab.get_by_role("textbox", name="Message", exact=True).input_value() == "half a thought"
+    assert composer(tab).input_value() == "half a thought"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from chat_page import say, waiting
 from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from checkrein.pipeline import Pipeline
@@ -52,12 +53,6 @@ def restart(console, pipeline, agents, gateway, chat):
         made[1].close()
 
 
-def say(tab, text):
-    field = tab.get_by_role("textbox", name="Message", exact=True)
-    field.fill(text)
-    field.press("Enter")
-
-
 def said(tab):
     return tab.locator(".said.assistant").last.inner_text()
 
@@ -72,10 +67,6 @@ def whole(tab):
     words = [each for each in said(tab).split() if each.startswith("word")]
     assert words == [f"word{number}" for number in range(30)]
     assert tab.locator(".said.assistant").count() == 1
-
-
-def waiting(tab):
-    return tab.locator("[data-card][data-state=waiting]")
 
 
 def test_reloaded_while_it_writes(open_tab, path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from checkrein.console.shown import visible
 
 # Past this an answer is shown as plain text: reading Markdown must not keep the server busy.
 LONGEST = 400_000
+_KEPT = 20_000
 _SCHEMES = ("http", "https", "mailto")
 _BARE = re.compile(r"https?://[^\s<>\"'`\\\x00-\x20]+")
 # What ends a sentence or a bracket, not an address.
@@ -48,7 +49,15 @@ def rendered(text: str) -> Markup:
 
 def blocks(text: str) -> list[Markup]:
     """The same, one piece for each block at the top."""
-    return [html for html, _ in _parts(readable(text))]
+    return list(_kept(text) if len(text) <= _KEPT else _made(text))
+
+
+def _made(text: str) -> tuple[Markup, ...]:
+    return tuple(html for html, _ in _parts(readable(text)))
+
+
+# Pages of a conversation show the same messages again and again.
+_kept = lru_cache(maxsize=1_000)(_made)
 
 
 class Growing:

@@ -16,6 +16,8 @@ const conversation = () => scroll.querySelector("[data-conversation]");
 const message = (name) => document.getElementById(`m-${name}`);
 let head = conversation()?.dataset.head ?? "";
 let run = "";
+// Another answer is being written beside one there is: which of how many is known when it is kept.
+let branching = false;
 
 function begin(name) {
   run = name;
@@ -33,6 +35,7 @@ function end() {
   waiting();
   gauge();
   refreshList();
+  if (branching) { branching = false; refresh(); }
 }
 
 function put(node) {
@@ -169,6 +172,7 @@ function attached(listener) { return (data) => { if (!detached()) listener(data)
 
 if (id) {
   follow("started", (data) => {
+    if (data.run !== run && data.user_message !== head) { branching = true; refresh(); }
     begin(data.run);
     persona.hidden = !data.persona;
     persona.textContent = data.persona;
@@ -187,7 +191,12 @@ if (id) {
   follow("usage", gauge);
   follow("compressed", () => { refresh(); gauge(); });
   follow("notice", (data) => notice(data.text, data.level));
-  follow("trouble", (data) => { end(); notice(data.text, "bad", data.retry); say(data.text); });
+  follow("trouble", (data) => {
+    end();
+    say(data.text);
+    // What broke off says so itself, and can be tried again there.
+    if (conversation().querySelector("article:last-of-type > [data-error]")?.textContent !== data.text) notice(data.text, "bad", data.retry);
+  });
   follow("aborted", () => { end(); say("Stopped."); refresh(); });
   follow("end", () => { end(); say("The answer is complete."); });
   follow("fresh", () => { refresh(); gauge(); });
@@ -227,8 +236,9 @@ function shown() {
 async function act(path, fields) {
   trouble("");
   for (const each of scroll.querySelectorAll("[data-notice]")) each.remove();
+  branching = path === "regenerate";
   const found = await post(`/chat/${id}/${path}`, fields);
-  if (!found.ok) trouble(found.text); else await refresh();
+  if (!found.ok) { branching = false; trouble(found.text); } else await refresh();
   return found.ok;
 }
 

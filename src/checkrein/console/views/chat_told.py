@@ -112,7 +112,7 @@ class Teller:
 
     def _other(self, kind: str, data: Facts) -> list[Told]:
         if kind == "started":
-            about = {name: data.get(name) or "" for name in ("run", "provider", "model", "persona", "routed")}
+            about = {name: data.get(name) or "" for name in ("run", "user_message", "persona", "routed")}
             message = data.get("message")
             return [("started", about), *(self._opened(message, data["run"]) if message else ())]
         if kind in _CARDS:

@@ -24,9 +24,10 @@ def test_nothing_is_no_question(run):
 
 
 def test_the_answer_alone_is_on_standard_output(run):
-    done = run.runner.invoke(checkrein, ["chat", "--once", "/think hm\n/say so\n/fail malformed"])
-    assert done.stdout == "so\n"
-    assert "checkrein: " in done.stderr
+    said = "/think hm\n/call nobody__there {}\n/say so\n/then\n/say end"
+    done = run.runner.invoke(checkrein, ["chat", "--once", said])
+    assert done.stdout == "so\nend\n"
+    assert "-> nobody__there {}" in done.stderr
 
 
 def test_as_json(run):

@@ -92,10 +92,24 @@ def notes(home, run, server):
     return made
 
 
-def ran():
-    """Arguments of calls that ran, as the record has them."""
+@pytest.fixture
+def ran(run):
+    """With which arguments tools ran, as the conversations have it."""
+
+    def found():
+        shown = [
+            run.json("chat", "show", each["id"], "--json") for each in run.json("chat", "list", "--json")
+        ]
+        calls = [call for each in shown for call in each["calls"].values()]
+        return [call["edited"] or call["arguments"] for call in calls if call["status"] == "completed"]
+
+    return found
+
+
+def recorded():
+    """How calls ended, as the record has it."""
     with reading() as reader:
-        return [each.tool_input for each in entries(reader, Filter()) if each.result == "success"]
+        return [each.result for each in entries(reader, Filter())]
 
 
 @pytest.mark.usefixtures("server")
@@ -110,6 +124,7 @@ def test_a_person_talks_and_leaves(terminal, run):
     chat.sees(". ")
     chat.type("more\n")
     chat.sees("built-in model")
+    chat.sees("\n> ")
     chat.press("D")
     assert "checkrein chat --session" in chat.sees("Go on with: checkrein chat --session ")
     assert chat.end() == 0
@@ -143,13 +158,13 @@ def test_stopping_keeps_what_came(terminal, run):
     chat.type("/slow 100\\\n")
     chat.sees(". ")
     chat.type("/long 500\n")
-    chat.sees("\n")
-    time.sleep(2)
+    chat.sees("word3")
     chat.press("C")
     chat.sees("(stopped)")
     chat.sees("> ")
     chat.type("/say still here\n")
-    chat.sees("still here\n")
+    chat.sees("\nstill here\n")
+    chat.sees("> ")
     chat.press("D")
     assert chat.end() == 0
     (session,) = run.json("chat", "list", "--json")
@@ -157,7 +172,7 @@ def test_stopping_keeps_what_came(terminal, run):
     assert states == ["completed", "aborted", "completed", "completed"]
 
 
-def test_a_call_is_asked_about_in_the_flow(terminal, notes):
+def test_a_call_is_asked_about_in_the_flow(terminal, notes, ran, until):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
@@ -179,9 +194,10 @@ def test_a_call_is_asked_about_in_the_flow(terminal, notes):
     chat.sees("refused")
     chat.sees("\n> ")
     assert ran() == [{"title": "a"}]
+    until(lambda: recorded() == ["denied", "success"])
 
 
-def test_two_at_once_and_one_after_the_other(terminal, notes):
+def test_two_at_once_and_one_after_the_other(terminal, notes, ran):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\\\n')
@@ -198,7 +214,7 @@ def test_two_at_once_and_one_after_the_other(terminal, notes):
     assert sorted(each["title"] for each in ran()) == ["a", "b", "c"]
 
 
-def test_other_arguments_in_place(terminal, notes):
+def test_other_arguments_in_place(terminal, notes, ran):
     chat = terminal(EDITOR="", VISUAL="")
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
@@ -215,7 +231,7 @@ def test_other_arguments_in_place(terminal, notes):
     assert ran() == [{"title": "z"}]
 
 
-def test_other_arguments_in_an_editor(terminal, notes, tmp_path):
+def test_other_arguments_in_an_editor(terminal, notes, ran, tmp_path):
     editor = tmp_path / "ed.sh"
     editor.write_text('#!/bin/sh\nprintf %s \'{"title": "edited"}\' > "$1"\n')
     editor.chmod(0o755)
@@ -228,24 +244,25 @@ def test_other_arguments_in_an_editor(terminal, notes, tmp_path):
     assert ran() == [{"title": "edited"}]
 
 
-def test_a_yes_for_the_session_is_not_asked_again(terminal, notes):
+def test_a_yes_for_the_session_is_not_asked_again(terminal, notes, ran):
     chat = terminal()
     chat.sees("> ")
     for number in range(2):
         chat.type('/call notes__delete_note {"title": "a"}\n')
         if number == 0:
-            assert "yes for this session" in chat.sees("session:")
+            assert "a yes for this session: " in chat.sees("Run it? > ")
             chat.type("a\n")
         assert "Run it?" not in chat.sees("done")
         chat.sees("\n> ")
     assert len(ran()) == 2
 
 
-def test_an_answer_is_stopped_while_it_waits(terminal, notes, run):
+def test_an_answer_is_stopped_while_it_waits(terminal, notes, ran, run):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
-    chat.sees("Run it? ")
+    chat.sees("Run it? > ")
+    time.sleep(0.5)
     chat.press("C")
     chat.sees("(stopped)")
     chat.sees("> ")
@@ -253,11 +270,12 @@ def test_an_answer_is_stopped_while_it_waits(terminal, notes, run):
     assert run.json("inbox", "--json") == []
 
 
-def test_leaving_while_it_waits_and_coming_back(terminal, notes, run):
+def test_leaving_while_it_waits_and_coming_back(terminal, notes, ran, run):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
-    chat.sees("Run it? ")
+    chat.sees("Run it? > ")
+    time.sleep(0.5)
     chat.press("D")
     assert chat.end() == 0
     assert ran() == []
@@ -269,7 +287,7 @@ def test_leaving_while_it_waits_and_coming_back(terminal, notes, run):
     assert ran() == [{"title": "a"}]
 
 
-def test_a_server_that_is_started_again_goes_on_asking(terminal, notes, server, started, until):
+def test_a_server_that_is_started_again_goes_on_asking(terminal, notes, ran, server, started, until):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')

@@ -35,11 +35,9 @@ def answer(call: Facts, say: Say, read: Read) -> None:
     for line in described(call):
         say(line)
     offer = _widest((call.get("question") or {}).get("offers", ()))
-    choices = "[y]es, [n]o, [e]dit" + (
-        f", [a] yes for this session: {plain(offer['label'])}" if offer else ""
-    )
+    say("y yes, n no, e edit" + (f", a yes for this session: {plain(offer['label'])}" if offer else ""))
     while True:
-        key, _, rest = read(f"Run it? {choices} > ").strip().partition(" ")
+        key, _, rest = read("Run it? > ").strip().partition(" ")
         try:
             if _obeyed(key.lower(), rest.strip(), call, offer, say, read):
                 return

@@ -46,7 +46,8 @@ def test_what_is_sent_in_one_moment_is_one_group_and_is_there_when_it_is_answere
         return await asyncio.gather(*(one(number) for number in range(30)))
 
     assert asyncio.run(go()) == list(range(1, 31))
-    assert found == [30]
+    # Whoever comes first has nobody to wait for.
+    assert found == [1, 29]
 
 
 def test_who_is_answered_by_the_writer_gets_their_own(pipeline):
@@ -95,6 +96,7 @@ def test_who_stopped_waiting_is_heard_for(pipeline, late):
         mail = Mail(pipeline.store)
 
         async def wait():
+            mail.send(note("b", 1), heard)
             await mail.send(note("a", 1), heard).answer(unwanted.append)
 
         task = asyncio.create_task(wait())
@@ -129,7 +131,52 @@ def test_what_waits_goes_along_with_a_crowd_and_with_nobody_else(pipeline):
         mail = Mail(pipeline.store, lambda: [Offer(note("along", 7), told.append)])
         await mail.send(note("a", 1), heard).answer()
         assert not told
-        await asyncio.gather(*(mail.send(note("a", n), heard).answer() for n in range(CROWD)))
+        await asyncio.gather(*(mail.send(note("a", n), heard).answer() for n in range(CROWD + 1)))
 
     asyncio.run(go())
     assert told == [None] and change_number(pipeline.store, "along") == 7
+
+
+def test_one_at_a_time_needs_no_waiting(pipeline):
+    async def go():
+        mail = Mail(pipeline.store)
+        for number in range(1, 5):
+            letter = mail.send(note("a", number), heard)
+            assert letter.coming.done() and change_number(pipeline.store, "a") == number
+            await asyncio.sleep(0)
+
+    asyncio.run(go())
+
+
+def test_what_a_crowd_sends_goes_together_from_then_on(pipeline, monkeypatch):
+    found = groups(pipeline, monkeypatch)
+
+    async def go():
+        mail = Mail(pipeline.store)
+        for _ in range(3):
+            await asyncio.gather(*(mail.send(note("a", n), heard).answer() for n in range(10)))
+
+    asyncio.run(go())
+    assert found == [1, 9, 10, 10]
+
+
+def test_what_nobody_waits_for_goes_with_the_next_and_keeps_its_place(pipeline, monkeypatch):
+    found = groups(pipeline, monkeypatch)
+
+    async def go():
+        mail = Mail(pipeline.store)
+        late = mail.send_later(note("a", 1), heard)
+        await asyncio.sleep(0)
+        assert not late.written and found == []
+        await mail.send(note("a", 2), heard).answer()
+        assert late.written and found == [2] and change_number(pipeline.store, "a") == 2
+        alone = mail.send_later(note("b", 3), heard)
+        async with asyncio.timeout(5):
+            await alone.answer()
+        hurried = mail.send_later(note("c", 4), heard)
+        mail.hurry()
+        await asyncio.sleep(0)
+        assert hurried.written
+
+    asyncio.run(go())
+    assert found == [2, 1, 1]

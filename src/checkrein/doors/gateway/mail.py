@@ -73,6 +73,8 @@ class Mail:
         self._leaving: list[Offer] = []
         # Whether they leave with this moment, and when they do at the latest.
         self._due = False
+        # Whether nobody else was there a moment ago.
+        self._quiet = True
         self._timer: asyncio.TimerHandle | None = None
         self._letters: deque[tuple[Letter[Any], BaseException | None]] = deque()
         self._lock = threading.Lock()
@@ -87,7 +89,13 @@ class Mail:
     ) -> Letter[T]:
         """Have work committed with everything else of this moment. `alone`: it makes one statement."""
         letter = self._written(work, made, alone)
-        self.hurry()
+        if self._quiet:
+            # Whoever is alone has nobody to wait for; whoever comes in the same moment goes together.
+            self._quiet = False
+            self._loop.call_soon(self._calm)
+            self._leave()
+        else:
+            self.hurry()
         return letter
 
     def send_later(
@@ -112,11 +120,15 @@ class Mail:
         self._leaving.append(Offer(work, lambda error: self._told(letter, error), alone))
         return letter
 
+    def _calm(self) -> None:
+        self._quiet = self._quiet or not self._due
+
     def _leave(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._due = False
+        if self._due:
+            self._due, self._quiet = False, len(self._leaving) < CROWD
         leaving, self._leaving = self._leaving, []
         if not leaving:
             return

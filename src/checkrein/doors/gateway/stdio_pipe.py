@@ -65,7 +65,7 @@ class StdioPipe:
         self._input: asyncio.WriteTransport | None = None
         self._ends: set[_End] = set()
         self._unsent: list[bytes] = []
-        self._unsent_size = 0
+        self._unsent_size, self._collecting = 0, False
         self._line: list[bytes] = []
         self._line_size = 0
         self._stray = 0
@@ -139,13 +139,17 @@ class StdioPipe:
             self._end("it does not read what it is sent")
             raise Gone(self.ended)
         data = encode(message)
+        if not self._collecting:
+            # The first leaves at once; what others send in the same moment leaves together.
+            self._collecting = True
+            asyncio.get_running_loop().call_soon(self._flush)
+            line.write(data + b"\n")
+            return
         self._unsent += (data, b"\n")
         self._unsent_size += len(data) + 1
-        if len(self._unsent) == 2:
-            # What many calls send in the same moment leaves together.
-            asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
+        self._collecting = False
         unsent, self._unsent, self._unsent_size = self._unsent, [], 0
         if self._input is not None and not self.ended and unsent:
             self._input.write(b"".join(unsent))

@@ -91,12 +91,20 @@ def test_sessions_are_opened_and_found(talk, do):
     assert "Nothing" in do("/search walrus")
 
 
-def test_compressing_shows_numbers_and_asks(talk, do, monkeypatch):
+def test_compressing_says_when_there_is_nothing_to_compress(do):
     do("/say x")
+    assert "become" not in do("/compress")
+
+
+def test_compressing_shows_numbers_and_asks(do, monkeypatch):
+    for number in range(3):
+        do(f"//long {2_500 + number}")
     monkeypatch.setattr(chat_commands, "read", lambda _: "n")
-    assert "tokens become" in do("/compress")
+    assert "% less" in do("/compress")
     monkeypatch.setattr(chat_commands, "read", lambda _: "y")
-    assert do("/compress").count("\n") == 2
+    text = do("/compress")
+    assert "tokens become about" in text
+    assert "Compressed: " in text
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.json", "{"), ("a.md", "#")])

@@ -70,17 +70,20 @@ def _tools(talk: Talk, rest: str) -> None:
 def _compress(talk: Talk, _rest: str) -> None:
     session = talk.begin()
     plan = ask_chat("preview", session=session)
+    if not plan["compressed"]:
+        talk.screen.say(plain(plan["reason"] or "There is nothing to put into a summary yet."))
+        return
     talk.screen.say(
-        f"{plan.get('original_tokens', 0):,} tokens become about {plan.get('new_tokens', 0):,}"
-        f" ({plan.get('saved_percent', 0):.0f} % less)."
+        f"{plan['tokens_before']:,} tokens become about {plan['tokens_after']:,}"
+        f" ({plan['saved_percent']:.0f} % less)."
     )
     if read("Compress? [y/N] > ").strip().lower() not in ("y", "yes"):
         return
     came = ask_chat("compress", doing="Writing the summary", session=session)
-    if came.get("compressed"):
+    if came["compressed"]:
         talk.screen.say(f"Compressed: {came['original_tokens']:,} tokens are now {came['new_tokens']:,}.")
     else:
-        talk.screen.say(plain(f"Nothing was changed. {came.get('reason', '')}"))
+        talk.screen.say(plain(f"Nothing was changed. {came['reason']}"))
 
 
 def _tokens(talk: Talk, _rest: str) -> None:

@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 import msgspec
 
-Count = int | None
-
 
 class Status(msgspec.Struct):
     ready: bool
@@ -152,6 +150,47 @@ class Gauge(msgspec.Struct):
     estimated: bool
     needs_compression: bool
     note: str
+
+
+class Preview(msgspec.Struct):
+    """What compressing would do: messages by id, and tokens before and after."""
+
+    compressed: bool
+    needs_compression: bool
+    current_tokens: int
+    threshold_tokens: int
+    limit: int
+    summarised: list[str]
+    retained: list[str]
+    tokens_before: int
+    tokens_after: int
+    saved_percent: float
+    estimated: bool
+    reason: str
+
+
+class Compressed(msgspec.Struct):
+    """Where nothing was compressed the history is whole, and `reason` says why."""
+
+    compressed: bool
+    original_tokens: int
+    new_tokens: int
+    reason: str
+    failed: bool
+
+
+class Aborted(msgspec.Struct):
+    aborted: bool
+
+
+class Tested(msgspec.Struct):
+    """How a provider answered; `kind` says what is wrong, if anything is."""
+
+    ok: bool
+    kind: str
+    text: str
+    seconds: float
+    models: list[str]
 
 
 class OfferedTool(msgspec.Struct):

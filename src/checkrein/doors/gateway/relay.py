@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from checkrein.doors.gateway import prompts
-from checkrein.doors.gateway.clients import Client, Exchange, Flight
+from checkrein.doors.gateway.clients import Client, Exchange, Flight, Limit
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
@@ -154,18 +154,19 @@ class Relay:
             flight.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
 
         flight.upstream = errand.upstream
-        async with asyncio.timeout(errand.seconds) as limit:
-            flight.limit = limit
-            try:
-                return await errand.upstream.request(
-                    errand.method,
-                    forwarded(params),
-                    seconds=None,
-                    progress=progress if token is not None else None,
-                    stateless=envelope(client) if errand.upstream.era == STATELESS else None,
-                )
-            finally:
-                flight.limit = None
+        flight.limit = limit = Limit(errand.seconds)
+        try:
+            return await errand.upstream.request(
+                errand.method,
+                forwarded(params),
+                seconds=None,
+                progress=progress if token is not None else None,
+                stateless=envelope(client) if errand.upstream.era == STATELESS else None,
+                limit=limit,
+            )
+        finally:
+            limit.end()
+            flight.limit = None
 
     def _handed_over(self, errand: Errand, result: Any) -> Any:
         """A stateless server's question, for a stateless client: its state travels inside ours."""

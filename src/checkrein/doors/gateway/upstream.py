@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
+from checkrein.doors.gateway.clients import Limit
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE,
@@ -171,8 +173,12 @@ class Upstream:
         seconds: float | None,
         progress: Progress | None = None,
         stateless: Message | None = None,
+        limit: Limit | None = None,
     ) -> Any:
-        """The raw result; raises RpcError, Gone or TimeoutError. Whoever stops waiting cancels it."""
+        """The raw result; raises RpcError, Gone or TimeoutError. Whoever stops waiting cancels it.
+
+        `limit`: like `seconds`, for who may put it off meanwhile.
+        """
         if self._why:
             raise Gone(self._why)
         self._last = number = self._last + 1
@@ -185,6 +191,8 @@ class Upstream:
         if progress is not None:
             self._progress[number] = progress
         timer = None if seconds is None else loop.call_later(seconds, self._expire, number, seconds)
+        if limit is not None:
+            limit.watch(partial(self._expire, number, limit.seconds))
         if method != "ping":
             self.used_at = loop.time()
         try:

@@ -16,7 +16,7 @@ read = {"readOnlyHint": True}
 schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 tools = [{"name": "read_note", "description": "Reads a note.", "inputSchema": schema, "annotations": read},
          {"name": "write_note", "description": "Writes a note.", "inputSchema": schema},
-         {"name": "drop_all", "description": "Deletes everything.", "inputSchema": {"type": "object"},
+         {"name": "delete_note", "description": "Deletes everything.", "inputSchema": {"type": "object"},
           "annotations": {"destructiveHint": True}},
          {"name": "nasty", "description": hostile, "inputSchema": {"type": "object"}, "annotations": read}]
 def called(params):

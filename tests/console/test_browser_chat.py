@@ -222,12 +222,15 @@ def test_what_fails_is_said_and_tried_again(tab, user_settings):
 
 
 def test_what_fails_before_its_first_word_is_said_too(tab):
-    say(tab, "/fail malformed")
+    say(tab, "/fail 500")
+    tab.get_by_text("Trying again").wait_for()
     tab.locator("[data-notice=bad]").wait_for()
     tab.reload()
     tab.get_by_text("No answer came.").wait_for()
     tab.get_by_role("button", name="Retry").click()
-    tab.locator("[data-notice=bad]").wait_for()
+    tab.get_by_text("Trying again").wait_for()
+    tab.get_by_role("button", name="Stop").click()
+    tab.locator("[data-send]:visible").wait_for()
     assert tab.troubles == []
 
 

@@ -12,7 +12,7 @@ from checkrein.console.markdown import LONGEST, Growing, blocks, is_harmless, re
 
 OURS = {
     "p strong em del s code pre span figure figcaption button a ul ol li blockquote hr br div table thead"
-    " tbody tr th td h3 h4 h5 h6"
+    " tbody tr th td h2"
 }
 TAGS = set(" ".join(OURS).split())
 ATTRIBUTES = {
@@ -23,6 +23,7 @@ ATTRIBUTES = {
     "pre": {"tabindex", "role", "aria-label", "class"},
     "div": {"class"},
     "ol": {"start"},
+    "h2": {"class"},
     "th": {"class"},
     "td": {"class"},
 }
@@ -113,7 +114,7 @@ def test_bit_by_bit_or_at_once_is_the_same(text, size):
 def test_what_people_expect_of_markdown():
     found = checked("# Title\n\nSome *words* and `code`.\n\n1. one\n2. two\n\n> said\n\n~~gone~~")
     for piece in (
-        "<h3>Title</h3>",
+        '<h2 class="h1">Title</h2>',
         "<em>words</em>",
         "<code>code</code>",
         "<ol>",

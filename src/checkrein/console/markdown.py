@@ -156,9 +156,8 @@ def _cell(_self: Any, tokens: Sequence[Any], at: int, _options: Any, _env: Any) 
 
 
 def _heading(_self: Any, tokens: Sequence[Any], at: int, _options: Any, _env: Any) -> str:
-    # The page and its conversation have the two above.
-    level = min(6, int(tokens[at].tag[1:]) + 2)
-    return f"<h{level}>" if tokens[at].nesting == 1 else f"</h{level}>\n"
+    # One level below the page's own: a model leaves out levels, and who listens to a page gets lost there.
+    return f'<h2 class="{tokens[at].tag}">' if tokens[at].nesting == 1 else "</h2>\n"
 
 
 def _fence(_self: Any, tokens: Sequence[Any], at: int, _options: Any, _env: Any) -> str:
@@ -172,7 +171,7 @@ def _fence(_self: Any, tokens: Sequence[Any], at: int, _options: Any, _env: Any)
     return (
         f'<figure class="code block"><figcaption><span>{name or "text"}</span>'
         '<button type="button" class="quiet small" data-copy-code>Copy</button></figcaption>'
-        f'<pre tabindex="0" role="region" aria-label="Code{f", {name}" if name else ""}">'
+        f'<pre tabindex="0" role="group" aria-label="Code{f", {name}" if name else ""}">'
         f"<code>{code}</code></pre></figure>\n"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -45,6 +46,8 @@ def chat(
     What rules allow runs, what they forbid does not; for the rest you are asked here, in the flow. Without a
     terminal what is piped in is said, and the answer printed. Exits 1 when there was no answer.
     """
+    if os.environ.get("TERM") == "dumb" or os.environ.get("NO_COLOR"):
+        ctx.color = False
     if ctx.invoked_subcommand is not None:
         return
     alone = text is not None or not sys.stdin.isatty()

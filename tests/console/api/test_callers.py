@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -222,6 +223,8 @@ def test_a_program_that_asks_too_much_waits(make, console, monkeypatch):
 
 def test_guessing_tokens_is_slow(console):
     guess = Program(console, "ckapi_1_x")
-    codes = [guess("GET", "/models").status for _ in range(62)]
-    assert codes[:60] == [401] * 60
-    assert codes[-1] == 429
+    codes = [guess("GET", "/models").status for _ in range(60)]
+    assert codes == [401] * 60
+    deadline = time.monotonic() + 20
+    while guess("GET", "/models").status != 429:
+        assert time.monotonic() < deadline

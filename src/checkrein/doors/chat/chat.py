@@ -282,6 +282,7 @@ class Chat:
     async def _tidied(self, id: str) -> Session:  # noqa: A002 - as above
         """A session nobody works on, as it is now: what a full disk left undone is done first."""
         await self._agent.tidy(id)
+        await asyncio.to_thread(self._runs.end_left, id)
         return await asyncio.to_thread(self._sessions.get, id)
 
     async def _said(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from checkrein.doors.chat import Message, Run
+from checkrein.doors.chat import OVER, Message, Run
 from checkrein.doors.chat.agent import Agent
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.live import Live
@@ -50,6 +50,13 @@ class Runs:
 
     def release(self, session: str) -> None:
         self._busy.discard(session)
+
+    def end_left(self, session: str) -> None:
+        """Runs of a session that is taken, whose end could not be written when they came to it."""
+        now = self._sessions.clock()
+        for each in self._sessions.runs_of(session):
+            if each.state not in OVER:
+                self._sessions.change_run(each.id, expect=(each.state,), state="failed", ended_at=now)
 
     async def begin(self, run: Run) -> Live:
         """Work on a run whose session is taken."""

@@ -29,8 +29,8 @@ _SETTLING = ("decided", "answered", "finished", "closed")
 # In the canonical text of a refusal, and hardly anywhere else: of decisions, only refusals settle a line.
 _REFUSED = '"verdict":"deny"'
 _WATERMARK = "mirror"
-# Records read back at once, and the break after them.
-_GROUP, _BREAK = 256, 0.005
+# How long lines are collected before they are copied; records read back at once, and the break after them.
+_COLLECT, _GROUP, _BREAK = 0.05, 128, 0.005
 # So many lines of one commit are written at once.
 _FEW = 4
 _LONGEST_GOODBYE = 5.0
@@ -84,6 +84,9 @@ class Mirror:
     def _follow_up(self) -> None:
         while not self._closed:
             self._many.wait()
+            # Where there are many, more come: fewer, longer copies cost less.
+            if not self._closed:
+                time.sleep(_COLLECT)
             self._many.clear()
             with self._copying:
                 self._catch_up(pause=_BREAK)

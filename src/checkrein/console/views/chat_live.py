@@ -117,17 +117,19 @@ class _Line:
         self._missed = False
 
     async def open(self) -> None:
+        """Read how things are; raises where there is no such conversation."""
         await run_in_threadpool(self._look)
 
     def _look(self) -> None:
-        """Read how things are, and follow from there."""
         found = self._visit.desk.ask("chat.session", id=self._own, limit=4)
         self._missed = found["last"] != self.after
         self.after = found["last"]
         self._teller = Teller(self._visit, found)
+
+    def _follow(self) -> None:
+        """From where it was read."""
         self.close()
-        chat = chat_of(self._visit.desk.asked)
-        self._followed = chat.subscribe(self._own, self.after, self._tell)
+        self._followed = chat_of(self._visit.desk.asked).subscribe(self._own, self.after, self._tell)
 
     def _tell(self) -> None:
         with contextlib.suppress(RuntimeError):
@@ -139,6 +141,7 @@ class _Line:
             followed.close()
 
     async def pieces(self) -> AsyncIterator[bytes]:
+        await run_in_threadpool(self._follow)
         if self._missed:
             yield self._piece("fresh", {})
         while True:
@@ -160,6 +163,7 @@ class _Line:
                 self._look()
             except NotFoundError:
                 return [("gone", {})]
+            self._follow()
             return [("fresh", {})]
         if events:
             self.after = events[-1].id

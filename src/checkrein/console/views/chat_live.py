@@ -68,10 +68,10 @@ async def _lines(desk: Desk, session: Signed, line: _Line, after: int | None) ->
         while desk.signin.is_open(session) and (piece := await both.get()):
             yield marks.put(piece)
     finally:
+        # Nothing is waited for here: whoever left has cancelled all waiting.
         for each in pumps:
             each.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)
-        await run_in_threadpool(line.close)
+        line.close()
         attending.__exit__(None, None, None)
 
 
@@ -115,6 +115,7 @@ class _Line:
         self._followed: Any = None
         self._teller: Teller | None = None
         self._missed = False
+        self._over = False
 
     async def open(self) -> None:
         """Read how things are; raises where there is no such conversation."""
@@ -128,17 +129,20 @@ class _Line:
 
     def _follow(self) -> None:
         """From where it was read."""
-        self.close()
+        before = self._followed
         self._followed = chat_of(self._visit.desk.asked).subscribe(self._own, self.after, self._tell)
+        for each in (before, self._followed if self._over else None):
+            if each is not None:
+                each.close()
 
     def _tell(self) -> None:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._news.set)
 
     def close(self) -> None:
-        followed, self._followed = self._followed, None
-        if followed is not None:
-            followed.close()
+        self._over = True
+        if self._followed is not None:
+            self._followed.close()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         await run_in_threadpool(self._follow)

@@ -1,0 +1,73 @@
+"""What a person says in a conversation."""
+
+import pytest
+
+from checkrein.doors.chat import Part
+from checkrein.errors import InputError, NotFoundError
+
+
+def test_the_picked_model_answers(talk):
+    with pytest.raises(NotFoundError):
+        talk.chat.update(id=talk.id, model="nobody/has-it")
+    talk.chat.update(id=talk.id, model="demo/demo")
+    assert talk.chat.session(id=talk.id)["session"]["provider"] == "demo"
+    talk.finish("hello")
+    assert talk.messages()[-1]["model"] == "demo"
+    assert talk.models.last.ref == "demo/demo"
+    talk.chat.update(id=talk.id, model="")
+    assert talk.chat.session(id=talk.id)["session"]["provider"] == ""
+
+
+def test_a_conversation_is_called_what_it_began_with_until_somebody_names_it(talk):
+    talk.finish("  How  do I\nbake bread? " + "x" * 100)
+    title = talk.chat.session(id=talk.id)["session"]["title"]
+    assert title.startswith("How do I bake bread? xxx")
+    assert len(title) <= 60
+    talk.chat.update(id=talk.id, title="Bread")
+    talk.finish("more")
+    assert talk.chat.session(id=talk.id)["session"]["title"] == "Bread"
+
+
+def test_another_answer_and_another_question_stand_beside_the_first(talk):
+    talk.finish("/say first")
+    question, answer = talk.messages()
+    assert talk.over(talk.chat.regenerate(session=talk.id)["run"]) == "end"
+    view = talk.chat.session(id=talk.id)
+    beside = view["siblings"][view["messages"][1]["id"]]
+    assert beside == [answer["id"], view["messages"][1]["id"]]
+    edited = talk.chat.edit(session=talk.id, message=question["id"], text="/say second")
+    assert talk.over(edited["run"]) == "end"
+    assert talk.answer() == "second"
+    assert len(talk.chat.session(id=talk.id)["siblings"]) == 4
+    talk.chat.choose(session=talk.id, message=question["id"])
+    assert talk.answer() == "first"
+    with pytest.raises(InputError):
+        talk.chat.edit(session=talk.id, message=answer["id"], text="mine")
+    with pytest.raises(InputError):
+        talk.chat.edit(session=talk.id, message=question["id"], text="  ")
+    with pytest.raises(NotFoundError):
+        talk.chat.regenerate(session=talk.id, message="nothing")
+    talk.check()
+
+
+def test_there_is_nothing_to_answer_anew_in_an_empty_session(talk):
+    with pytest.raises(InputError, match="nothing to answer"):
+        talk.chat.regenerate(session=talk.id)
+    assert talk.finish("hello") == "end"
+
+
+def test_what_was_sent_at_the_very_end_of_an_answer_follows_it(talk):
+    """Where a message goes is looked up once nobody else works in the session."""
+    taken = talk.chat._runs.take
+
+    def late(session):
+        taken(session)
+        talk.store.add_message(talk.id, "assistant", [Part(text="just finished")])
+
+    talk.finish("/say one")
+    talk.chat._runs.take = late
+    run = talk.say("/say two")
+    talk.chat._runs.take = taken
+    talk.over(run)
+    texts = [each["parts"][0]["text"] for each in talk.messages()]
+    assert texts == ["/say one", "one", "just finished", "/say two", "two"]

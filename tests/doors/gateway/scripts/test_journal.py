@@ -5,9 +5,10 @@ import asyncio
 import msgspec
 import pytest
 
+from checkrein.doors.gateway import mail
 from checkrein.store.runs import get_run
 from doors.gateway.house import until
-from doors.gateway.scripts.bench import failure, outcome, paused, run
+from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, run
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
 
@@ -176,5 +177,41 @@ def test_a_run_that_is_not_ours_any_more_is_not_put_away(bench):
         assert get_run(bench.pipeline.store, run_id).state == "running" and not bench.questions()
         started.cancel()
         await asyncio.gather(started, return_exceptions=True)
+
+    run(bench, work)
+
+
+def test_an_answer_is_on_the_record_before_the_next_call_reaches_its_server(bench, monkeypatch):
+    """INVARIANT: whatever the script does with an answer, the answer is written no later."""
+    # Nothing is written because time passed.
+    monkeypatch.setattr(mail, "LATER", 3600.0)
+    code = "await codemode.srv__read_notes({}); await codemode.srv__slow({seconds: 0.5}); return 1;"
+
+    async def work():
+        guest = await bench.house.guest()
+        task = asyncio.ensure_future(evaluate(guest, code))
+        await until(lambda: bench.house.ran("slow"))
+        assert [(each.state, bool(each.answer)) for each in bench.rows()] == [
+            ("done", True),
+            ("executing", False),
+        ]
+        assert outcome(await task) == 1
+        assert [each.state for each in bench.rows()] == ["done", "done"]
+
+    run(bench, work)
+
+
+def test_an_answer_is_on_the_record_before_the_script_is_put_away(bench, monkeypatch):
+    monkeypatch.setattr(mail, "LATER", 3600.0)
+    bench.set(wait_seconds=0.1)
+    code = f"await codemode.srv__read_notes({{}}); {CODE}"
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        await paused(guest, code, "eval", ask=["srv__echo"])
+        assert [(each.state, bool(each.answer)) for each in bench.rows()] == [
+            ("done", True),
+            ("asked", False),
+        ]
 
     run(bench, work)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chat_ground import Came, Rules, Talk, Tools, calls, eventually, kill, opened, says, text_result, tool
+from checkrein.doors.chat import Invocation, Part, Run
 from checkrein.errors import InputError, NotFoundError
 
 GET, PUT = "/call notes__get {}", '/call notes__put {"a": 1}'
@@ -156,6 +157,43 @@ def test_a_second_answer_and_one_to_nothing_are_refused_in_words(talk):
         talk.approve(asked)
     with pytest.raises(NotFoundError):
         talk.chat.approve(run=run, call="nothing", actor="ada")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_two_who_work_on_one_call_carry_it_out_once(talk, rules, asked):
+    """INVARIANT: a call is carried out at most once, whatever is clicked, resumed or restarted."""
+    run = Run(id="r", session=talk.id, provider="demo", model="demo")
+    message = talk.store.add_message(talk.id, "assistant", [Part(text="so")], run="r")
+    talk.store.add_run(run)
+    call = Invocation(
+        run="r",
+        call_id="c",
+        session=talk.id,
+        message=message.id,
+        name="notes__put",
+        server="notes",
+        tool="put",
+        arguments={},
+    )
+    talk.store.put_call(call)
+    if not asked:
+        rules.add("allow", "put")
+
+    async def twice():
+        session = talk.store.get(talk.id)
+        first = asyncio.ensure_future(talk.chat._calling.settle(run, session, call))
+        if asked:
+            await asyncio.to_thread(eventually, lambda: talk.store.call("r", "c").asked)
+        again = talk.store.call("r", "c") if asked else call
+        second = asyncio.ensure_future(talk.chat._calling.settle(run, session, again))
+        if asked:
+            await asyncio.to_thread(talk.asked)
+            talk.chat.approve(run="r", call="c", actor="ada")
+        return await asyncio.gather(first, second)
+
+    talk.chat._do(twice())
+    assert len(talk.tools.ran) == 1
+    assert talk.store.call("r", "c").status == "completed"
 
 
 # -- what changes while somebody is asked ---------------------------------------------------------------

@@ -238,9 +238,25 @@ def test_pictures_that_are_none_do_not_spoil_the_conversation(talk, rules):
     talk.tools.does["notes__put"] = pictures
     assert talk.finish(PUT, "/then", "/say done") == "end"
     (result,) = talk.models.results().values()
-    (picture,) = result.content
+    text, picture = result.content
+    assert "image/png" in text
     assert picture.media_type == "image/png"
     talk.check()
+
+
+def test_a_result_is_counted_as_it_is_sent(talk, rules):
+    """Its text once and its pictures as pictures: not their letters, and not what was cut."""
+
+    async def shows(_call, _progress):
+        items = [{"type": "text", "text": "z" * 3_000_000}, {"type": "image", "data": PNG * 3_000}]
+        return Came(content={"content": items})
+
+    rules.add("allow", "put")
+    talk.tools.does["notes__put"] = shows
+    assert talk.finish(PUT, "/then", "/say done") == "end"
+    (result,) = talk.models.results().values()
+    assert len(result.content) == 2
+    assert talk.chat.tokens(session=talk.id)["used"] < 60_000
 
 
 # -- stopping -------------------------------------------------------------------------------------------
@@ -373,7 +389,7 @@ def test_a_server_that_ends_while_a_model_answers_keeps_what_came(talking, talk)
 
 def test_a_server_killed_while_a_model_answers_keeps_what_came(talking, talk, monkeypatch):
     monkeypatch.setattr("checkrein.doors.chat.writing._KEEP_SECONDS", 0.05)
-    run = talk.say("/slow 20", "/long 500")
+    run = talk.say("/slow 20", "/long 60")
     eventually(lambda: talk.store.path(talk.id)[-1].state == "streaming")
     kill(talk)
     again = talking(session=talk.id)

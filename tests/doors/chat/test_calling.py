@@ -188,7 +188,7 @@ def test_two_who_work_on_one_call_carry_it_out_once(talk, rules, asked):
         second = asyncio.ensure_future(talk.chat._calling.settle(run, session, again))
         if asked:
             await asyncio.to_thread(talk.asked)
-            talk.chat.approve(run="r", call="c", actor="ada")
+            await asyncio.to_thread(talk.chat.approve, run="r", call="c", actor="ada")
         return await asyncio.gather(first, second)
 
     talk.chat._do(twice())

@@ -19,7 +19,6 @@ from pydantic_ai.messages import (
 
 from checkrein.doors.chat import Message, Part
 from checkrein.doors.chat.history import (
-    LONGEST_RESULT,
     Names,
     arguments_of,
     parts_of,
@@ -30,6 +29,7 @@ from checkrein.doors.chat.history import (
     to_model,
     with_own_ids,
 )
+from checkrein.doors.chat.tokens import LONGEST_RESULT
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(20)
 NONE = Names(())
@@ -257,10 +257,8 @@ def test_pictures_are_sent_as_what_they_are():
     assert text == "look"
     assert isinstance(picture, BinaryContent)
     assert picture.media_type == "image/png"
-    assert (
-        result_content(result("c", "", data={"content": [{**item, "data": "!!"}]}))
-        == "(The tool returned nothing.)"
-    )
+    assert result_content(result("c", "", data={"content": [{**item, "data": "!!"}]})) == "[text/html]"
+    assert result_content(result("c", "", data={"content": []})) == "(The tool returned nothing.)"
 
 
 @pytest.mark.parametrize(
@@ -285,7 +283,7 @@ def test_a_picture_is_known_by_its_first_bytes(data, kind):
     [
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "a\nb"),
         ({"content": [], "structuredContent": {"n": 1}}, '{"n": 1}'),
-        ({"content": [{"type": "image", "data": ""}]}, ""),
+        ({"content": [{"type": "image", "data": ""}]}, "[image]"),
         ({"content": [{"type": "audio", "mimeType": "audio/wav"}]}, "[audio/wav]"),
         ({"content": [{"type": "resource", "resource": {"uri": "u", "text": "t"}}]}, "t"),
         ({"content": [{"type": "resource", "resource": {"uri": "u", "mimeType": "x/y"}}]}, "[x/y: u]"),

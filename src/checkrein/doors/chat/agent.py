@@ -466,7 +466,7 @@ def _definitions(offered: Sequence[Any], names: history.Names) -> Any:
 
 def _result(call: Invocation) -> Part:
     """What came of a call, as its model is told."""
-    text = history.readable(call.output) if call.status == "completed" else ""
+    text = (history.readable(call.output) or history.NOTHING) if call.status == "completed" else ""
     if call.edited is not None and call.status in ("completed", "error"):
         changed = f"(A person changed the arguments to {history.as_json(call.edited)} before it ran.)"
         text = f"{changed}\n{text}" if call.status == "completed" else text

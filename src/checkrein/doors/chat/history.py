@@ -18,6 +18,7 @@ import msgspec
 from checkrein.doors.chat import Message, Part
 from checkrein.doors.chat.attachments import LARGEST, PICTURES
 from checkrein.doors.chat.rows import clean
+from checkrein.doors.chat.tokens import cut
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import (
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
         UserContent,
     )
 
-# What of one tool's text a model is sent; all of it is kept.
-LONGEST_RESULT = 200_000
-_CUT = "\n[The rest is left out: {} more characters.]"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME, _LONGEST_ID = 64, 200
+NOTHING = "(The tool returned nothing.)"
 CANCELLED = "This call was not made: the run was stopped before."
 
 
@@ -177,10 +176,11 @@ def _results(message: Message, names: Names, waiting: dict[str, str]) -> list[Mo
 def result_content(part: Part) -> Any:
     """A tool's result as a model reads it: its text, its pictures; what failed says why."""
     if part.error and part.status != "completed":
-        return _cut(part.error)
+        return cut(part.error)
     images = _images(part.data)
-    text = _cut(part.text) if part.text else "" if images else "(The tool returned nothing.)"
-    return [text, *images] if images and text else images or text
+    text = part.text or ("" if part.data is None else readable(part.data))
+    told = cut(text) if text else "" if images else NOTHING
+    return [told, *images] if images and told else images or told
 
 
 def readable(result: Any) -> str:
@@ -208,7 +208,7 @@ def _readable(item: dict[str, Any]) -> str:
         return str(held.get("text", "")) or f"[{held.get('mimeType', 'a file')}: {held.get('uri', '')}]"
     if kind == "resource_link":
         return f"[{item.get('name', '')}: {item.get('uri', '')}]"
-    return "" if kind == "image" else f"[{item.get('mimeType') or kind or 'something'}]"
+    return f"[{item.get('mimeType') or kind or 'something'}]"
 
 
 def _images(result: Any) -> list[Any]:
@@ -306,11 +306,6 @@ def arguments_of(given: Any) -> tuple[dict[str, Any], str]:
 
 def _text(message: Message) -> str:
     return "\n".join(each.text for each in message.parts if each.text)
-
-
-def _cut(text: str) -> str:
-    over = len(text) - LONGEST_RESULT
-    return text if over <= 0 else text[:LONGEST_RESULT] + _CUT.format(f"{over:,}")
 
 
 def as_json(value: Any) -> str:

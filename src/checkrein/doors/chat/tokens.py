@@ -20,6 +20,8 @@ DEFAULT: Encoding = "o200k"
 # What a message costs besides its text: its role and the marks around it.
 OVERHEAD = 5
 # A file that is not text costs what its provider makes of it; about one large picture is assumed.
+LONGEST_RESULT = 200_000
+_CUT = "\n[The rest is left out: {} more characters.]"
 ATTACHED = 1_600
 # No model takes in a text as long as this, and one without a space in it would be counted for seconds.
 LONGEST = 4_000_000
@@ -117,13 +119,24 @@ def spoken(part: Part) -> str:
         return ""
     if part.kind == "attachment":
         return part.text
-    pieces = (
-        part.tool_name if part.kind == "tool_invocation" else "",
-        part.text,
-        "" if part.data is None else written(part.data),
-        part.error if part.kind == "tool_result" else "",
-    )
-    return "\n".join(piece for piece in pieces if piece)
+    data = "" if part.data is None else written(part.data)
+    if part.kind == "tool_result":
+        # A result's text stands for its data: pictures go beside it, not as letters.
+        return "\n".join(cut(each) for each in (part.text or data, part.error) if each)
+    name = part.tool_name if part.kind == "tool_invocation" else ""
+    return "\n".join(each for each in (name, part.text, data) if each)
+
+
+def cut(text: str) -> str:
+    """What of a tool's text a model is sent; all of it is kept."""
+    over = len(text) - LONGEST_RESULT
+    return text if over <= 0 else text[:LONGEST_RESULT] + _CUT.format(f"{over:,}")
+
+
+def _pictures(part: Part) -> int:
+    items = part.data.get("content") if part.kind == "tool_result" and isinstance(part.data, dict) else None
+    rows = items if isinstance(items, list) else []
+    return sum(isinstance(each, dict) and each.get("type") == "image" for each in rows)
 
 
 def written(data: Any) -> str:
@@ -144,7 +157,10 @@ def count_message(message: Message, encoding: str = DEFAULT) -> Count:
     for part in message.parts:
         if part.kind == "attachment" and not part.text:
             total += Count(ATTACHED, estimated=True)
-        elif text := spoken(part):
+            continue
+        if shown := _pictures(part):
+            total += Count(ATTACHED * shown, estimated=True)
+        if text := spoken(part):
             total += counted(text, encoding)
     return total
 

@@ -5,13 +5,8 @@ import re
 import pytest
 
 
-@pytest.mark.parametrize("name", ["calls", "trust", "policy", "sessions", "servers", "health"])
+@pytest.mark.parametrize("name", ["chat", "calls", "trust", "policy", "sessions", "servers", "health"])
 def test_the_page_one_is_on_is_marked(visitor, name):
     text = visitor.get(f"/{name}").text
     assert re.search(rf'href="{visitor.place}/{name}" aria-current="page"', text)
     assert text.count('aria-current="page"') == 1
-
-
-def test_what_does_not_exist_yet_has_its_place(visitor):
-    text = visitor.get("/").text
-    assert re.search(r'aria-disabled="true"[^>]*>Chat<', text)

@@ -248,7 +248,8 @@ def test_a_result_is_counted_as_it_is_sent(talk, rules):
     """Its text once and its pictures as pictures: not their letters, and not what was cut."""
 
     async def shows(_call, _progress):
-        items = [{"type": "text", "text": "z" * 3_000_000}, {"type": "image", "data": PNG * 3_000}]
+        picture = base64.b64encode(base64.b64decode(PNG) + bytes(400_000)).decode()
+        items = [{"type": "text", "text": "z" * 3_000_000}, {"type": "image", "data": picture}]
         return Came(content={"content": items})
 
     rules.add("allow", "put")

@@ -249,7 +249,7 @@ def test_a_result_is_counted_as_it_is_sent(talk, rules):
 
     async def shows(_call, _progress):
         picture = base64.b64encode(base64.b64decode(PNG) + bytes(400_000)).decode()
-        items = [{"type": "text", "text": "z" * 3_000_000}, {"type": "image", "data": picture}]
+        items = [{"type": "text", "text": "word and " * 300_000}, {"type": "image", "data": picture}]
         return Came(content={"content": items})
 
     rules.add("allow", "put")

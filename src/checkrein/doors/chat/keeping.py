@@ -14,6 +14,7 @@ from checkrein.doors.chat import (
 )
 from checkrein.doors.chat.engine import Engine, Facts
 from checkrein.doors.chat.events import Line
+from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.providers import Picked
 from checkrein.doors.chat.shown import call_view, message_view, run_view, session_view
 from checkrein.errors import CheckreinError, NotFoundError
@@ -68,11 +69,15 @@ class Keeping(Engine):
             "messages": [message_view(each) for each in shown],
             "earlier": len(path) > len(shown),
             "siblings": {key: list(ids) for key, ids in self._sessions.siblings(id).items()},
-            "run": run_view(live.run) if live is not None else None,
+            "run": self._run_of(live),
             "calls": self._calls(shown),
             "snapshot": self._snapshot(id),
             "last": last,
         }
+
+    def _run_of(self, live: Live | None) -> Facts | None:
+        """The run that is under way; whether it waits for a person is in the store."""
+        return None if live is None else run_view(self._sessions.get_run(live.run.id) or live.run)
 
     def _calls(self, messages: list[Message]) -> Facts:
         runs = dict.fromkeys(each.run for each in messages if each.run)

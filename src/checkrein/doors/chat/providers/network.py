@@ -184,9 +184,9 @@ def _believe(context: Any, name: str) -> None:
         context.load_verify_locations(cadata=_certificates_of(text))
     except OSError as error:
         why = "holds no certificate." if isinstance(error, ssl.SSLError) else f"{error.strerror or 'failed'}."
-        raise ConfigError("connections.ca_files", str(path), why, remedy) from None
+        raise ConfigError("connections.ca_files", None, f"{path}: {why}", remedy) from None
     except ValueError:
-        raise ConfigError("connections.ca_files", str(path), "holds no certificate.", remedy) from None
+        raise ConfigError("connections.ca_files", None, f"{path}: holds no certificate.", remedy) from None
 
 
 def _certificates_of(text: str) -> str:

@@ -10,10 +10,12 @@ CheckreinError
 ├── StoreError          the store cannot be opened or written
 │   ├── StoreBusyError      another process holds it
 │   ├── StoreFullError      the disk is full
-│   └── StoreSchemaError    it was written by a newer version, or is not ours
+│   ├── StoreSchemaError    it was written by a newer version, or is not ours
+│   └── StoppedError        the gateway ended while somebody waited for it
 ├── LedgerError         the record does not verify
 ├── PipeError           an MCP server cannot be started or connected to
 ├── Unreachable         an MCP server cannot be used now
+├── ProviderError       a provider of models does not do what it was asked for
 ├── NurseryError        scripts in JavaScript cannot run here
 ├── NoInterpreterError  scripts in Python cannot run here
 └── DamagedError        a suspended script cannot be taken up again

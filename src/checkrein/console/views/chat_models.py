@@ -59,8 +59,13 @@ def do(visit: Visit) -> Response:
 
 def _do(visit: Visit, name: str, what: str) -> tuple[str, str]:
     ask = visit.desk.ask
-    if what in ("test", "refresh"):
-        return _reached(visit, name, refresh=what == "refresh")
+    if what == "test":
+        came = ask("chat.provider_test", name=name)
+        told = f"{name} answers. {came['text']}" if came["ok"] else f"{name}: {came['text']}"
+        return told, "good" if came["ok"] else "bad"
+    if what == "refresh":
+        count = len(ask("chat.provider_refresh", name=name))
+        return f"{name} has {count} {'model' if count == 1 else 'models'}.", "good"
     if what == "remove":
         ask("chat.provider_remove", name=name)
         return f"{name} is removed, and its key with it.", "good"
@@ -68,17 +73,6 @@ def _do(visit: Visit, name: str, what: str) -> tuple[str, str]:
         ask("chat.provider_set", name=name, enabled=_SWITCHES[what])
         return f"{name} is {'used again' if _SWITCHES[what] else 'not used any more'}.", "good"
     raise InputError(f"{what[:40]!r} cannot be done with a provider.")
-
-
-def _reached(visit: Visit, name: str, *, refresh: bool) -> tuple[str, str]:
-    """Whether it answers; who does not has no list of models either, and is told why."""
-    came = visit.desk.ask("chat.provider_test", name=name)
-    if not came["ok"]:
-        return f"{name}: {came['text']}", "bad"
-    if not refresh:
-        return f"{name} answers. {came['text']}", "good"
-    count = len(visit.desk.ask("chat.provider_refresh", name=name))
-    return f"{name} has {count} {'model' if count == 1 else 'models'}.", "good"
 
 
 def default(visit: Visit) -> Response:

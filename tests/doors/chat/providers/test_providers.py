@@ -1,11 +1,12 @@
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from checkrein.doors.chat.providers import Picked, Providers
+from checkrein.doors.chat.providers import Picked, ProviderError, Providers
 from checkrein.errors import ConfigError, InputError, NotFoundError
 from checkrein.settings import Chat, Settings
 from checkrein.settings.providers import providers_file
@@ -21,6 +22,13 @@ def providers():
     made.set("home", "compatible", base_url="http://127.0.0.1:11434", models=["llama", "gpt-a"])
     made.set("off", "anthropic", key=KEY, models=["claude"], enabled=False)
     return made
+
+
+@pytest.fixture
+def unused_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def test_without_any_provider_the_built_in_model_answers():
@@ -170,6 +178,20 @@ def test_the_built_in_model_cannot_be_removed(providers):
 def test_a_test_of_nobody_is_an_error(providers):
     with pytest.raises(NotFoundError):
         asyncio.run(providers.test("nobody"))
+
+
+@pytest.mark.parametrize("kind", ["compatible", "openai", "anthropic", "google"])
+def test_who_cannot_be_reached_has_no_list_and_is_told_why(providers, kind, unused_port):
+    address = f"http://127.0.0.1:{unused_port}"
+    providers.set("gone", kind, key=KEY, base_url=address, models=["before"])
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(providers.refresh("gone"))
+    assert caught.value.message == asyncio.run(providers.test("gone"))["text"]
+    assert "connection" in caught.value.message
+    assert KEY not in str(caught.value)
+    assert providers.config("gone").models == ("before",)
+    with pytest.raises(NotFoundError):
+        asyncio.run(providers.refresh("nobody"))
 
 
 def test_nothing_heavy_is_loaded_before_a_model_is_asked_for():

@@ -38,8 +38,14 @@ if TYPE_CHECKING:
 
     from checkrein.doors.chat.providers.clients import Clients
 
-__all__ = ["Picked", "ProviderSpec", "Providers", "Trouble"]
+__all__ = ["Picked", "ProviderError", "ProviderSpec", "Providers", "Trouble"]
 _SEEN = "See `chat.models` for what there is."
+
+
+class ProviderError(CheckreinError):
+    """Raise when a provider of models does not do what it was asked for."""
+
+    code = "provider.failed"
 
 
 class Picked(msgspec.Struct, frozen=True):
@@ -136,7 +142,12 @@ class Providers:
     async def refresh(self, name: str) -> list[str]:
         """The models the provider offers, asked of it and kept; an empty answer keeps what there was."""
         spec = self.config(name)
-        found = await self._list(name)
+        try:
+            found = await self._list(name)
+        except CheckreinError:
+            raise
+        except Exception as error:
+            raise ProviderError(self.explain(error).text) from error
         if found and name != DEMO:
             kept = tuple(found)
             await asyncio.to_thread(save_provider, msgspec.structs.replace(spec, models=kept))

@@ -87,6 +87,18 @@ def test_the_instructions_are_the_session_s_or_the_usual_ones(talking, user_sett
     assert "be brief" not in talk.models.said()
 
 
+def test_a_result_nobody_vouches_for_is_told_before_the_model_reads_it(talking):
+    talk = talking(tool("web__read", trusted=False), tool("notes__get"))
+    for server in ("web", "notes"):
+        Rules(talk.pipeline).add("allow", "*", server)
+    talk.finish("/call notes__get {}", "/then", "/call web__read {}", "/then", "/say Read.")
+    marks = [each["session"]["tainted_by"] for each in told(talk, "session")]
+    assert marks == ["", "web", "web"]
+    kinds = talk.kinds()
+    assert kinds[kinds.index("session", kinds.index("tool_result")) :].count("started") == 1
+    talk.check()
+
+
 # -- failures -------------------------------------------------------------------------------------------
 
 

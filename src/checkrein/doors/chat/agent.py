@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -304,7 +305,10 @@ class Agent:
         for each in calls:
             tool = await self._tools().tool(each.name) if each.started_at is not None else None
             if each.server and tool is not None and (isinstance(tool, str) or not tool.trusted):
-                await asyncio.to_thread(lambda: self._sessions.update(session, tainted_by=each.server))  # noqa: B023
+                tainted = await asyncio.to_thread(
+                    partial(self._sessions.update, session, tainted_by=each.server)
+                )
+                self._lines.tell(session, "session", session=session_view(tainted))
                 return
 
     # -- compression ------------------------------------------------------------------------------------

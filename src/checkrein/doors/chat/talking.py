@@ -47,7 +47,10 @@ class Talking(Engine):
             found = await attached(attachments, self._tools(), id)
             parts = (*((Part(text=text),) if text.strip() else ()), *found.parts)
             if found.tainted_by and not session.tainted_by:
-                await asyncio.to_thread(lambda: self._sessions.update(id, tainted_by=found.tainted_by))
+                tainted = await asyncio.to_thread(
+                    partial(self._sessions.update, id, tainted_by=found.tainted_by)
+                )
+                self._lines.tell(id, "session", session=session_view(tainted))
             return await self._said(session, parts, session.head, choice, picked)
         except BaseException:
             self._runs.release(id)
@@ -103,7 +106,9 @@ class Talking(Engine):
             session = await self._tidied(id)
             at, asked = _to_answer(await asyncio.to_thread(self._sessions.path, id), message)
             choice, picked = self._chosen(session, _text(asked), model)
-            await asyncio.to_thread(self._sessions.rewind, id, at.id)
+            back = await asyncio.to_thread(self._sessions.rewind, id, at.id)
+            # Whoever else looks drops the answer there is before another one begins.
+            self._lines.tell(id, "session", session=session_view(back))
             run = self._new_run(id, asked.id, choice, picked)
             await self._runs.begin(run)
         except BaseException:

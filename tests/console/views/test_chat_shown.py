@@ -70,6 +70,15 @@ def test_by_whose_leave(console, verdict, by, told):
     assert card(console.desk, call(verdict=verdict, answered_by=by))["leave"] == told
 
 
+def test_what_would_run_is_what_is_shown(console):
+    """An edit that was tried, and that policy refused, is not what a plain yes lets run."""
+    told = card(console.desk, call(status="pending", edited={"title": "tried"}))
+    assert not told["edited"]
+    shown = "".join(piece for block in told["takes"] for _, piece in block.spans)
+    assert '"a"' in shown
+    assert "tried" not in shown
+
+
 def test_what_ran_is_what_is_shown(console):
     found = card(console.desk, call(edited={"title": "b"}, milliseconds=1500))
     assert "b" in str(found["takes"])

@@ -91,3 +91,23 @@ def test_what_was_sent_at_the_very_end_of_an_answer_follows_it(talk):
     talk.over(run)
     texts = [each["parts"][0]["text"] for each in talk.messages()]
     assert texts == ["/say one", "one", "just finished", "/say two", "two"]
+
+
+def test_an_edit_that_policy_refuses_leaves_the_call_as_it_was(talk, monkeypatch):
+    run = talk.say('/call notes__put {"a": 1}', "/then", "/results")
+    (asked,) = talk.asked()
+
+    def refuse(*_given, **_more):
+        raise InputError("The edited call would be refused.")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(talk.pipeline, "answer", refuse)
+        with pytest.raises(InputError, match="would be refused"):
+            talk.approve(asked, edited={"a": 5})
+    (again,) = talk.asked()
+    assert again["edited"] is None
+    talk.approve(again)
+    assert talk.over(run) == "end"
+    assert talk.tools.ran == [("notes__put", {"a": 1})]
+    assert "changed the arguments" not in talk.answer()
+    talk.check()

@@ -199,7 +199,9 @@ def card(desk: Desk, call: Facts) -> Facts:
     """A call of a tool, and while it waits for a person, what is asked."""
     question = _question(desk, call)
     state = "waiting" if question else str(call["status"])
-    arguments = call.get("edited") if call.get("edited") is not None else call.get("arguments")
+    # INVARIANT: what a yes lets run is what is shown; an edit that was tried and did not hold is neither.
+    edited = call.get("edited") if call["status"] != "pending" else None
+    arguments = edited if edited is not None else call.get("arguments")
     return {
         "key": f"{call.get('run', '')}/{call['call_id']}",
         "run": call.get("run", ""),
@@ -214,7 +216,7 @@ def card(desk: Desk, call: Facts) -> Facts:
         "reason": call.get("reason") or "",
         "took": _took(call),
         "takes": shown.blocks(str(call.get("tool") or ""), arguments if arguments is not None else {}),
-        "edited": call.get("edited") is not None,
+        "edited": edited is not None,
         "gives": _output(call.get("output")),
         "pictures": _pictures(call),
         "trouble": call.get("error") or "",

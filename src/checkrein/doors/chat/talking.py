@@ -20,7 +20,7 @@ from checkrein.doors.chat.engine import Engine, Facts
 from checkrein.doors.chat.providers import Picked
 from checkrein.doors.chat.sessions import UNTITLED
 from checkrein.doors.chat.shown import message_view, session_view
-from checkrein.errors import InputError, NotFoundError
+from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger.record import new_id
 
 _TAKEN_UP_SECONDS = 10.0
@@ -174,15 +174,20 @@ class Talking(Engine):
                 raise InputError("The arguments do not fit the tool. " + " ".join(faults))
             # Kept first: a yes to other arguments holds over a restart only if they do.
             self._sessions.change_call(run, call, expect=("pending",), edited=edited)
-        answer = self._pipeline.answer(
-            found.entry,
-            "approved",
-            actor=actor,
-            channel=channel,
-            message=reason,
-            edited=edited,
-            remember=remember,
-        )
+        try:
+            answer = self._pipeline.answer(
+                found.entry,
+                "approved",
+                actor=actor,
+                channel=channel,
+                message=reason,
+                edited=edited,
+                remember=remember,
+            )
+        except CheckreinError:
+            # Nobody said yes to them: they are not the call's.
+            self._sessions.change_call(run, call, expect=("pending",), edited=found.edited)
+            raise
         return {"answer": answer}
 
     def decline(

@@ -228,6 +228,7 @@ def test_a_trip_through_what_we_keep_loses_nothing(parts):
         ({"a": "\ud800"}, {}, "no JSON"),
         ({"a": {1, 2}.__class__}, {}, "no JSON"),
         ("[" * 100_000, {}, "no JSON"),
+        ('{"a": ' * 900 + "1" + "}" * 900, {}, "nested too deeply"),
     ],
 )
 def test_arguments_are_read_or_said_to_be_wrong(given, found, wrong):

@@ -5,6 +5,7 @@ import pytest
 
 from checkrein.doors.chat import Invocation, Message, Part, Run, Session, Snapshot
 from checkrein.doors.chat.rows import (
+    DEEPEST,
     call_of,
     clean,
     columns,
@@ -59,3 +60,19 @@ def test_what_cannot_be_kept_is_said(value):
 
 def test_no_messages_are_no_trouble():
     assert messages_of([]) == []
+
+
+def test_what_is_kept_can_be_read_again():
+    """However deep in other work: reading JSON takes as many levels of the stack as the JSON has."""
+
+    def nested(levels):
+        return msgspec.json.decode("[" * levels + "]" * levels)
+
+    def below(levels, do):
+        return do() if levels == 0 else below(levels - 1, do)
+
+    kept = packed((Part(kind="tool_result", data=nested(DEEPEST)),))
+    assert below(700, lambda: msgspec.json.decode(kept))
+    for deep in (nested(900), {"a": nested(900)}, (Part(data=nested(900)),)):
+        with pytest.raises(InputError, match="cannot be kept: it is nested too deeply"):
+            packed(deep)

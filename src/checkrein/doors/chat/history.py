@@ -17,7 +17,7 @@ import msgspec
 
 from checkrein.doors.chat import Message, Part
 from checkrein.doors.chat.attachments import LARGEST, PICTURES
-from checkrein.doors.chat.rows import clean
+from checkrein.doors.chat.rows import clean, is_deep
 from checkrein.doors.chat.tokens import cut
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     )
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_NAME, _LONGEST_ID = 64, 200
+# A call's id is named when it is answered, with a mark where its model gave two calls the same.
+_LONGEST_NAME, _LONGEST_ID = 64, 100
 NOTHING = "(The tool returned nothing.)"
 CANCELLED = "This call was not made: the run was stopped before."
 
@@ -301,6 +302,8 @@ def arguments_of(given: Any) -> tuple[dict[str, Any], str]:
         return {}, f"The arguments are no JSON: {error}. They were: {clean(str(given)[:500])}"
     if not isinstance(found, dict):
         return {}, f"The arguments are no JSON object. They were: {str(given)[:500]}"
+    if is_deep(found):
+        return {}, "The arguments are nested too deeply."
     return found, ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,8 @@ from checkrein.store.conversation_runs import CALL, RUN
 from checkrein.store.conversations import MESSAGE, SESSION, SNAPSHOT
 
 Parts = tuple[Part, ...]
+# How deep arguments and results may be nested; what holds them in a row is a little around that.
+DEEPEST, _AROUND = 128, 8
 _FREE = {"parts", "tools_off", "metadata", "arguments", "edited", "output"}
 _PARTS_AT = MESSAGE.index("parts")
 _all_parts = msgspec.json.Decoder(list[Parts])
@@ -30,6 +32,9 @@ def clean(text: str) -> str:
 
 def packed(value: Any) -> str:
     """The JSON of a value, whatever is in it."""
+    # INVARIANT: what is kept can be read again, however deep in other work whoever reads it is.
+    if is_deep(value, DEEPEST + _AROUND):
+        raise InputError("This cannot be kept: it is nested too deeply.", remedy="Make it flatter.")
     try:
         try:
             return msgspec.json.encode(value).decode()
@@ -37,6 +42,25 @@ def packed(value: Any) -> str:
             return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"This cannot be kept: {error}.", remedy="Only what JSON can say.") from error
+
+
+def is_deep(value: Any, most: int = DEEPEST) -> bool:
+    """Whether values lie in one another more than `most` times; looks level by level, never recurses."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    items: Any = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, dict):
+        items = value.values()
+    elif isinstance(value, Part):
+        items = (value.data,)
+    return (each for each in items if isinstance(each, dict | list | tuple | Part))
 
 
 def columns(value: msgspec.Struct | Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

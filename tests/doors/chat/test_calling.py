@@ -4,9 +4,11 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from chat_ground import Came, Rules, Talk, Tools, calls, eventually, kill, opened, says, text_result, tool
+from checkrein.authority.chat_requests import Approve
 from checkrein.doors.chat import Invocation, Part, Run
 from checkrein.errors import InputError, NotFoundError
 
@@ -531,3 +533,65 @@ def test_what_a_person_wrote_instead_runs_after_a_restart_or_nothing_does(talkin
     assert again.tools.ran == ([("notes__put", {"a": 7})] if kept else [])
     assert kept or "Ask again" in again.answer()
     again.check()
+
+
+DEEP = '{"a": ' * 900 + "1" + "}" * 900
+
+
+def test_no_nesting_closes_a_conversation(talk, rules):
+    """What a model calls with, or a tool answers, can be read wherever the conversation is looked at."""
+    rules.add("allow", "put")
+
+    async def deep(_call, _progress):
+        return Came(content={"content": [], "structuredContent": msgspec.json.decode(DEEP)})
+
+    talk.tools.does["notes__put"] = deep
+    talk.models.acts = [calls(("notes__put", DEEP, "c1")), calls(("notes__put", "{}", "c2")), says("done")]
+    assert talk.finish("go on") == "end"
+    first, second = talk.calls()
+    assert "nested too deeply" in first.error
+    assert "nested too deeply" in second.error
+    assert talk.tools.ran == [("notes__put", {})]
+
+    def below(levels):
+        return talk.messages() if levels == 0 else below(levels - 1)
+
+    assert len(below(500)) == 6
+    talk.check()
+
+
+def test_a_call_with_a_long_id_can_be_answered_wherever_it_is_asked(talk):
+    """Whatever its model calls it: what is asked for by an id takes ids of a certain length."""
+    talk.models.acts = [calls(("notes__put", "{}", "c" * 500), ("notes__put", "{}", "c" * 501)), says("done")]
+    run = talk.say("go on")
+    for each in talk.asked(2):
+        msgspec.convert({"run": each["run"], "call": each["call_id"]}, Approve)
+        talk.approve(each)
+    assert talk.over(run) == "end"
+    assert len(talk.tools.ran) == 2
+    talk.check()
+
+
+def test_each_of_two_calls_that_are_the_same_has_its_own_answer(talk):
+    run = talk.say(PUT, PUT, "/then", "/say done")
+    first, second = talk.asked(2)
+    talk.approve(first)
+    eventually(lambda: talk.tools.ran)
+    (left,) = talk.asked()
+    assert left["call_id"] == second["call_id"]
+    talk.decline(left, "once is enough")
+    assert talk.over(run) == "end"
+    assert talk.tools.ran == [("notes__put", {"a": 1})]
+    assert statuses(talk) == ["completed", "denied"]
+    talk.check()
+
+
+def test_a_no_to_one_of_two_calls_that_are_the_same_is_no_answer_to_the_other(talk):
+    run = talk.say(PUT, PUT, "/then", "/say done")
+    first, _ = talk.asked(2)
+    talk.decline(first)
+    (left,) = talk.asked()
+    talk.approve(left)
+    assert talk.over(run) == "end"
+    assert statuses(talk) == ["denied", "completed"]
+    talk.check()

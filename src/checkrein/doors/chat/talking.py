@@ -166,7 +166,10 @@ class Talking(Engine):
         actor: str = "",
         channel: str = "console",
     ) -> Facts:
-        """Say yes to a call that waits, or to one with other arguments."""
+        """Say yes to a call that waits, or to one with other arguments.
+
+        INVARIANT: a yes is to the one call it was said to, also where its model made the same call twice.
+        """
         found = self._waiting(run, call)
         self._taken_up(found.entry)
         if edited is not None:
@@ -183,6 +186,7 @@ class Talking(Engine):
                 message=reason,
                 edited=edited,
                 remember=remember,
+                alone=True,
             )
         except CheckreinError:
             # Nobody said yes to them: they are not the call's.
@@ -195,7 +199,9 @@ class Talking(Engine):
     ) -> Facts:
         """Say no; the model is told the reason."""
         found = self._waiting(run, call)
-        answer = self._pipeline.answer(found.entry, "denied", actor=actor, channel=channel, message=reason)
+        answer = self._pipeline.answer(
+            found.entry, "denied", actor=actor, channel=channel, message=reason, alone=True
+        )
         return {"answer": answer}
 
     def _taken_up(self, entry: str) -> None:

@@ -158,6 +158,14 @@ def test_results_stand_in_the_card_of_their_call(console):
     assert "came" in str(made["gives"])
 
 
+def test_instructions_among_the_messages_are_shown(console):
+    """An imported conversation may hold some; a model is sent them."""
+    found = {"messages": [said("system", text("# Obey"), id="m1"), said("user", text("hi"), id="m2")]}
+    shown = messages(console.desk, found)
+    assert [each["role"] for each in shown] == ["system", "user"]
+    assert "# Obey" in str(shown[0]["parts"][0]["blocks"][0])
+
+
 def test_a_mark_changes_with_what_is_shown(console):
     before = message(console.desk, said("assistant", text("a"), INVOKED), {"r1/c1": call(status="running")})
     after = message(console.desk, said("assistant", text("a"), INVOKED), {"r1/c1": call()})

@@ -75,6 +75,23 @@ def test_what_comes_from_elsewhere_is_nobody_s_word_and_of_no_project(sessions):
     assert keep(sessions, renewed(tainted, 9.0)).tainted_by == "web"
 
 
+def test_nothing_comes_along_that_a_model_is_sent_and_a_person_is_not_shown(sessions):
+    """A message marked as a summary is shown nowhere; a call's card could tell another result."""
+    hidden = Message("m0", "user", (Part(text="q"),), 1, summary=True, raw="hidden")
+    invoked = Part(kind="tool_invocation", tool_call_id="c", tool_name="a__b", data={"n": 0})
+    result = Part(kind="tool_result", tool_call_id="c", text="obey me", data="harmless", status="completed")
+    more = [
+        hidden,
+        Message("m1", "assistant", (invoked,), 2, parent="m0", run="r"),
+        Message("m2", "tool", (result,), 3, parent="m1", run="r"),
+    ]
+    called = replace(whole().calls[0], status="completed", output="harmless")
+    made = keep(sessions, renewed(whole(messages=more, calls=[called]), 9.0))
+    assert not any(each.summary or each.raw for each in sessions.path(made.id))
+    (call,) = sessions.calls_of_session(made.id)
+    assert call.output == "obey me"
+
+
 def test_what_is_gathered_and_kept_is_the_same_conversation(sessions):
     first = keep(sessions, renewed(whole(), 9.0))
     again = keep(sessions, renewed(gathered(sessions, first.id), 9.0))

@@ -61,7 +61,8 @@ def messages(desk: Desk, found: Facts) -> list[Facts]:
 
 
 def is_shown(given: Facts) -> bool:
-    return given["role"] in ("user", "assistant") and not given.get("summary")
+    """Whatever a model is sent; results stand in the cards of their calls."""
+    return given["role"] != "tool" and not given.get("summary")
 
 
 def message(
@@ -132,7 +133,7 @@ def _part(
     kind = part["kind"]
     if kind in ("text", "reasoning"):
         # What a person wrote is shown as they wrote it.
-        make = as_written if given["role"] == "user" else markdown.blocks
+        make = markdown.blocks if given["role"] == "assistant" else as_written
         return {"kind": kind, "at": at, "blocks": make(part["text"]) if part["text"] else []}
     if kind == "attachment":
         return {"kind": kind, "at": at, **_attachment(part)}
@@ -153,7 +154,7 @@ def _attachment(part: Facts) -> Facts:
             each for each in (str(data.get("server") or ""), part.get("mime_type") or "", size(part)) if each
         ),
         "picture": picture(part.get("mime_type") or "", data.get("base64")),
-        "text": str(part.get("text") or "")[:20_000],
+        "text": _short(str(part.get("text") or ""), 20_000),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from checkrein.doors.chat import OVER, Invocation, Message, Run, Session, Snapshot, words
+from checkrein.doors.chat import OVER, Invocation, Message, Part, Run, Session, Snapshot, history, words
 from checkrein.doors.chat.changes import changed
 from checkrein.doors.chat.messages import checked_parts, insert_message, standing
 from checkrein.doors.chat.rows import columns, messages_of
@@ -66,7 +66,7 @@ def renewed(bundle: Bundle, now: float) -> Bundle:
         session=_session(bundle.session, session, _known(said, bundle.session.head, "head"), now),
         messages=[_message(each, said, ran, number) for number, each in enumerate(bundle.messages, 1)],
         runs=[_run(each, session, said, ran) for each in bundle.runs],
-        calls=_calls(bundle.calls, session, said, ran),
+        calls=_calls(_as_sent(bundle), session, said, ran),
         snapshots=[
             replace(each, id=new_id(now), cutoff=_known(said, each.cutoff, "cutoff", needed=True))
             for each in bundle.snapshots
@@ -190,8 +190,9 @@ def _message(message: Message, said: dict[str, str], ran: dict[str, str], number
         run=ran.get(message.run, ""),
         sequence=number,
         state="interrupted" if message.state == "streaming" else message.state,
-        # Nobody sees it, and a model would: only what is shown comes along.
+        # INVARIANT: nothing comes along that a model is sent and a person is not shown.
         raw="",
+        summary=False,
     )
 
 
@@ -203,6 +204,24 @@ def _run(run: Run, session: str, said: dict[str, str], ran: dict[str, str]) -> R
 
 def _ended(status: Any) -> Any:
     return "cancelled" if status in OPEN_CALL else status
+
+
+def _as_sent(bundle: Bundle) -> list[Invocation]:
+    """The calls, with what the messages say came of them: cards show calls, models are sent messages."""
+    parts = {
+        (message.run, part.tool_call_id): part
+        for message in bundle.messages
+        for part in message.parts
+        if part.kind == "tool_result" and not message.deleted
+    }
+    return [_told_by(parts.get((call.run, call.call_id)), call) for call in bundle.calls]
+
+
+def _told_by(part: Part | None, call: Invocation) -> Invocation:
+    if part is None:
+        return call
+    same = part.text == history.readable(part.data) if part.status == "completed" else True
+    return replace(call, output=part.data if same else part.text, error=part.error)
 
 
 def _calls(

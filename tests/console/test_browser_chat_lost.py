@@ -188,3 +188,50 @@ def test_a_conversation_deleted_elsewhere_is_left(open_tab, path, talk):
     tab = open_tab(path=path)
     talk("chat.delete", id=path.rpartition("/")[2])
     tab.wait_for_url("**/chat")
+
+
+def test_an_answer_made_anew_in_one_tab_leaves_the_other_at_once(open_tab, path):
+    one = open_tab(path=path)
+    say(one, "/slow 100", "/say First and then some more words.")
+    one.locator(".said.assistant.completed").wait_for()
+    one.locator("[data-send]:visible").wait_for()
+    other = open_tab(path=path)
+    before = other.locator(".said.assistant").get_attribute("id")
+    # What it is told suffices: it need not look anew.
+    other.route("**/conversation*", lambda route: route.abort())
+    one.get_by_role("button", name="Retry").click()
+    other.locator(".said.assistant.streaming").wait_for()
+    assert other.locator(".said").count() == 2
+    other.locator(".said.assistant.completed", has_text="more words.").wait_for()
+    assert other.locator(".said.assistant").count() == 1
+    assert other.locator(".said.assistant").get_attribute("id") != before
+    other.unroute("**/conversation*")
+    one.locator("[data-branch]", has_text="2/2").wait_for()
+    one.locator("[data-send]:visible").wait_for()
+    one.get_by_role("button", name="Retry").click()
+    other.locator("[data-branch]", has_text="3/3").wait_for()
+    assert one.troubles == []
+
+
+def test_words_nobody_vouched_for_are_an_alert_at_once(open_tab, path, talk):
+    talk("rule.add", rule={"action": "allow", "server": "echo", "pattern": "*"})
+    tab = open_tab(path=path)
+    assert tab.locator("[data-alert=tainted]").count() == 0
+    say(tab, '/call echo__read_note {"title": "a"}', "/then", "/slow 300", "/long 12")
+    tab.locator("[data-alert=tainted]", has_text="has read words of echo").wait_for()
+    assert tab.get_by_role("button", name="Stop").is_visible()
+    assert tab.troubles == []
+
+
+def test_a_provider_that_cannot_be_used_is_an_alert_at_once(open_tab, path, talk):
+    tabs = open_tab(path=path), open_tab(path="/chat")
+    for tab in tabs:
+        tab.locator("[data-alert=unset]").wait_for()
+    talk("chat.provider_set", name="far", kind="openai", key="${env:NOBODY_SET_THIS}", models=["m"])
+    for tab in tabs:
+        tab.locator("[data-alert=fault]", has_text="NOBODY_SET_THIS").wait_for()
+        assert tab.locator("[data-alert=unset]").count() == 0
+    talk("chat.provider_remove", name="far")
+    for tab in tabs:
+        tab.locator("[data-alert=unset]").wait_for()
+        assert tab.troubles == []

@@ -204,6 +204,17 @@ def test_a_provider_with_a_fault_is_an_alert(visitor, home):
     assert "No provider of models is set up" not in page
 
 
+def test_what_is_wrong_now_is_told_to_an_open_page(visitor, own, chat, ask):
+    assert "No provider of models" in visitor.piece("/chat/alerts").text
+    assert "nobody vouched" not in visitor.piece(f"/chat/alerts?open={own}").text
+    chat()._sessions.update(own, tainted_by="<web>")
+    assert "<b>&lt;web&gt;</b> nobody vouched for" in visitor.piece(f"/chat/alerts?open={own}").text
+    assert "nobody vouched" not in visitor.piece("/chat/alerts").text
+    chat()._sessions.update(own, tainted_by="import")
+    assert "came from a file" in visitor.get(f"/chat/{own}").text
+    assert visitor.piece("/chat/alerts?open=nobodys").status == 404
+
+
 def test_who_is_not_signed_in_sees_nothing(stranger, visitor, own):
     assert stranger.request("GET", f"{visitor.place}/chat/{own}").status == 401
     assert "Plums" not in stranger.request("GET", f"{visitor.place}/chat").text

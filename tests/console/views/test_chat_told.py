@@ -143,7 +143,7 @@ def test_everything_else_is_told_shortly(teller, kind, data, told):
 
 
 def test_a_title_misleads_nobody(teller):
-    session = {"id": "s1", "title": "a\u202eb", "head": "m9"}
+    session = {"id": "s1", "title": "a\u202eb", "head": "m9", "tainted_by": "web"}
     assert teller.told([Event("session", {"session": session})], 1.0) == [
-        ("session", {"head": "m9", "title": "a⟨U+202E⟩b"})
+        ("session", {"head": "m9", "tainted": "web", "title": "a⟨U+202E⟩b"})
     ]

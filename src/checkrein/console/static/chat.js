@@ -2,6 +2,7 @@
 // a piece of page; nothing here builds HTML from text.
 
 import { follow, piece, say } from "./console.js";
+import { alerts, tainted } from "./chat_alerts.js";
 import { keepCards, waiting, watchCards } from "./chat_cards.js";
 import { compose, idle, busy, trouble } from "./chat_compose.js";
 import { dialogs, gauge } from "./chat_dialogs.js";
@@ -168,6 +169,15 @@ function saved(data) {
   waiting();
 }
 
+function rewound(to) {
+  // Something further up is answered anew, perhaps from another tab: what followed it makes room.
+  const later = [...conversation().children].slice([...conversation().children].indexOf(message(to)) + 1).filter((each) => each.dataset.message);
+  if (!message(to) || !later.length) return;
+  for (const each of later) each.remove();
+  head = to;
+  branching = true;
+}
+
 function attached(listener) { return (data) => { if (!detached()) listener(data); }; }
 
 if (id) {
@@ -186,6 +196,8 @@ if (id) {
     title.textContent = data.title;
     document.title = `${data.title} · Checkrein`;
     refreshList();
+    tainted(data.tainted);
+    if (data.head !== head && !run && !detached()) rewound(data.head);
     if (data.head !== head) setTimeout(() => { if (data.head !== head && !run) refresh(); }, 400);
   });
   follow("usage", gauge);
@@ -193,13 +205,14 @@ if (id) {
   follow("notice", (data) => notice(data.text, data.level));
   follow("trouble", (data) => {
     end();
+    alerts();
     say(data.text);
     // What broke off says so itself, and can be tried again there.
     if (conversation().querySelector("article:last-of-type > [data-error]")?.textContent !== data.text) notice(data.text, "bad", data.retry);
   });
   follow("aborted", () => { end(); say("Stopped."); refresh(); });
   follow("end", () => { end(); say("The answer is complete."); });
-  follow("fresh", () => { refresh(); gauge(); });
+  follow("fresh", () => { refresh(); gauge(); alerts(); });
   follow("gone", () => location.replace(`${document.body.dataset.place}/chat`));
   watchCards(scroll, refresh);
   state();

@@ -1,7 +1,7 @@
 // The composer: writing, attaching, choosing a model, sending; what is not sent yet survives a reload.
 
 import { say } from "./console.js";
-import { post } from "./chat_page.js";
+import { inBase64, megabytes, post } from "./chat_page.js";
 import { gauge } from "./chat_dialogs.js";
 
 const form = document.querySelector("[data-composer]");
@@ -12,8 +12,8 @@ const held = form.querySelector("[data-attachments]");
 const stop = form.querySelector("[data-stop]");
 const send = form.querySelector("[data-send]");
 const model = form.querySelector("[data-model]");
-// What one form can carry, in the letters it is sent in.
-const MOST_LETTERS = 2_600_000;
+// What goes with one message: bytes of a file, of all files, and letters of the form they are sent in.
+const [LARGEST, TOGETHER, LETTERS] = ["largest", "together", "letters"].map((name) => Number(form.dataset[name]));
 let attachments = [];
 let draft = "draft";
 
@@ -40,21 +40,24 @@ export function attach(what, label) {
 
 function keep() { held.value = attachments.length ? JSON.stringify(attachments) : ""; }
 
-function inBase64(file) {
-  return new Promise((done, failed) => {
-    const reader = new FileReader();
-    reader.onload = () => done(String(reader.result).split(",", 2)[1] ?? "");
-    reader.onerror = () => failed(reader.error);
-    reader.readAsDataURL(file);
-  });
+function carried() { return attachments.reduce((sum, each) => sum + Math.floor((each.data?.length ?? 0) * 3 / 4), 0); }
+
+function fits() {
+  // Words take more letters on their way than they have.
+  const letters = new URLSearchParams({ text: text.value, attachments: held.value }).toString().length;
+  if (letters + 1_000 < LETTERS) return true;
+  trouble("This is too much for one message. Take a file away, or say it in two.");
+  return false;
 }
 
 async function take(list) {
   for (const file of list) {
+    const name = file.name || "pasted";
+    if (file.size > LARGEST) { trouble(`${name} is larger than ${megabytes(LARGEST)}.`); continue; }
+    if (carried() + file.size > TOGETHER) { trouble(`${name} does not fit: ${megabytes(TOGETHER)} of files go with one message.`); continue; }
     let data = "";
-    try { data = await inBase64(file); } catch { trouble(`${file.name} cannot be read.`); continue; }
-    if (held.value.length + data.length > MOST_LETTERS) { trouble(`${file.name} is too large: about 1.9 MB go with one message.`); continue; }
-    attach({ name: file.name || "pasted", mime_type: file.type || "text/plain", data }, file.name || "pasted");
+    try { data = await inBase64(file); } catch { trouble(`${name} cannot be read.`); continue; }
+    attach({ name, mime_type: file.type || "text/plain", data }, name);
   }
 }
 
@@ -75,6 +78,7 @@ function typed() {
 async function submit(id) {
   if (!text.value.trim() && !attachments.length) return;
   trouble("");
+  if (!fits()) return;
   send.disabled = true;
   const found = await post(`/chat/${id}/send`, { text: text.value, attachments: held.value });
   send.disabled = false;
@@ -100,6 +104,7 @@ export function compose(id) {
   form.addEventListener("submit", (event) => {
     if (!id) {
       if (!text.value.trim() && !attachments.length) { event.preventDefault(); text.focus(); return; }
+      if (!fits()) { event.preventDefault(); return; }
       try { sessionStorage.removeItem(draft); } catch { /* as above */ }
       return;
     }

@@ -40,17 +40,32 @@ async function submitted(form, submitter, refresh) {
   submitter?.setAttribute("disabled", "");
   const found = await post(pathOf(form), sent(form, submitter));
   submitter?.removeAttribute("disabled");
-  if (!found.ok) { form.querySelector("[data-trouble]").textContent = found.text; return; }
+  if (!found.ok) { wrong(form, found); return; }
   dialog.close();
   say(found.text);
   gauge();
   refresh();
 }
 
+function wrong(form, found) {
+  // A form that says itself what is wrong with it takes the place of the one that was sent.
+  if (!elements(found.nodes).some((each) => each.matches("[data-dialog-form]"))) {
+    form.querySelector("[data-trouble]").textContent = found.text;
+    return;
+  }
+  inside.replaceChildren(...found.nodes);
+  inside.querySelector("[aria-invalid]")?.focus();
+}
+
 export function dialogs(_id, refresh) {
   for (const button of document.querySelectorAll("[data-open]")) {
     button.hidden = false;
-    button.addEventListener("click", () => open(button.dataset.open));
+    button.addEventListener("click", (event) => {
+      // A link has a page of its own, which a person may want in another tab.
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      open(button.dataset.open);
+    });
   }
   inside.addEventListener("submit", (event) => {
     const form = event.target;

@@ -1,7 +1,7 @@
 // The list of conversations: found, renamed, pinned, coloured, put away; a drawer where the page is narrow.
 
 import { piece, say } from "./console.js";
-import { pathOf, post, sent } from "./chat_page.js";
+import { inBase64, megabytes, pathOf, post, sent } from "./chat_page.js";
 
 const drawer = document.querySelector("[data-drawer]");
 const list = document.querySelector("[data-list]");
@@ -64,14 +64,14 @@ function alertIn(form, text) {
 async function importing(form) {
   const chosen = form.querySelector("[data-import-file]").files[0];
   if (!chosen) { form.submit(); return; }
-  const bytes = new Uint8Array(await chosen.arrayBuffer());
-  if (bytes.length > 2_900_000) { form.querySelector("[data-trouble]").textContent = "This file is too large for the page; use `checkrein chat --import`."; return; }
-  let letters = "";
-  for (let at = 0; at < bytes.length; at += 32_768) letters += String.fromCharCode(...bytes.subarray(at, at + 32_768));
+  const most = Number(form.dataset.largest);
+  if (chosen.size > most) { form.querySelector("[data-trouble]").textContent = `${chosen.name} is larger than ${megabytes(most)}, the most that can be imported.`; return; }
+  let data = "";
+  try { data = await inBase64(chosen); } catch { form.querySelector("[data-trouble]").textContent = `${chosen.name} cannot be read.`; return; }
   const file = document.createElement("input");
   file.type = "hidden";
   file.name = "file";
-  file.value = btoa(letters).replaceAll("+", "-").replaceAll("/", "_");
+  file.value = data;
   form.querySelector("[name=text]").value = "";
   if (/\.md$/i.test(chosen.name)) form.querySelector("[name=form]").value = "markdown";
   form.append(file);

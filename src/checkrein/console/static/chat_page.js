@@ -15,7 +15,7 @@ export async function post(path, fields) {
   }
   try {
     const found = await piece(path, { method: "POST", body });
-    const text = elements(found.nodes).map((each) => each.textContent.trim()).join(" ");
+    const text = found.nodes.map((each) => each.textContent.trim()).filter(Boolean).join(" ");
     return { ok: found.ok, text: text || "Not done.", nodes: found.nodes };
   } catch {
     return { ok: false, text: "Not sent: the connection is lost.", nodes: [] };
@@ -24,6 +24,18 @@ export async function post(path, fields) {
 
 export function sent(form, submitter) { return new URLSearchParams(new FormData(form, submitter)); }
 export function pathOf(form) { return new URL(form.action).pathname.slice(document.body.dataset.place.length); }
+
+export function megabytes(bytes) { return `${Math.floor(bytes / 1_048_576)} MB`; }
+
+export function inBase64(file) {
+  // In letters an address may have: a form is sent in those.
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done((String(reader.result).split(",", 2)[1] ?? "").replaceAll("+", "-").replaceAll("/", "_"));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
 
 // Whoever reads further up is left there.
 export function bottom(scroll) { return scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR; }

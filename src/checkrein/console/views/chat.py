@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import Response
 
 from checkrein.console.views import chat_shown
-from checkrein.console.views.chat_attached import attachments
+from checkrein.console.views.chat_attached import LIMITS, attachments
 from checkrein.console.views.inbox import SPANS
 from checkrein.console.visits import Visit
 from checkrein.errors import CheckreinError, InputError
@@ -29,7 +29,7 @@ _FORMS = {"json": ("json", "application/json"), "md": ("markdown", "text/markdow
 def show(visit: Visit) -> Response:
     """The list, and a place to begin."""
     return visit.page(
-        "chat.html", **_listed(visit), opened=None, **_composing(visit, None), **_alerts(visit, None)
+        "chat.html", **_listed(visit), opened=None, **_composing(visit, None), **_alerts(visit, "")
     )
 
 
@@ -41,7 +41,7 @@ def one(visit: Visit) -> Response:
         **_listed(visit),
         **_conversation(visit, found),
         **_composing(visit, found["session"]),
-        **_alerts(visit, found["session"]),
+        **_alerts(visit, found["session"]["tainted_by"]),
     )
 
 
@@ -53,6 +53,13 @@ def conversation(visit: Visit) -> Response:
 def listed(visit: Visit) -> Response:
     """The list, or what was found of some words."""
     return visit.page("_chat_list.html", **_listed(visit))
+
+
+def alerts(visit: Visit) -> Response:
+    """What is wrong now, for a page that is open; `open` names its conversation, if it shows one."""
+    own = visit.query.text("open")
+    session = visit.desk.ask("chat.session", id=own, limit=1)["session"] if own else {"tainted_by": ""}
+    return visit.page("_chat_alerts.html", **_alerts(visit, session["tainted_by"]))
 
 
 def new(visit: Visit) -> Response:
@@ -203,15 +210,17 @@ def _composing(visit: Visit, session: Facts | None) -> Facts:
     chosen = "/".join(each for each in (session["provider"], session["model"]) if each) if session else ""
     chosen = chosen or next((each["ref"] for each in models if each.get("default")), "")
     picked = next((each for each in models if each["ref"] == chosen), None)
-    return {"models": chat_shown.grouped(models), "chosen": chosen, "picked": picked}
+    return {"models": chat_shown.grouped(models), "chosen": chosen, "picked": picked, "limits": LIMITS}
 
 
-def _alerts(visit: Visit, _session: Facts | None) -> Facts:
+def _alerts(visit: Visit, tainted: str) -> Facts:
     """What is wrong, or not set up yet, said before anybody wonders."""
+    tainted = chat_shown.plain(tainted)
     try:
         status = visit.desk.ask("chat.status")
         providers = [each for each in visit.desk.ask("chat.providers") if each["kind"] != "scripted"]
     except CheckreinError as error:
-        return {"silent": str(error), "unset": False, "faults": []}
+        return {"silent": str(error), "unset": False, "faults": [], "tainted": tainted}
     faults = [each for each in providers if each.get("fault")]
-    return {"silent": "" if status["ready"] else status["reason"], "unset": not providers, "faults": faults}
+    silent = "" if status["ready"] else status["reason"]
+    return {"silent": silent, "unset": not providers, "faults": faults, "tainted": tainted}

@@ -123,7 +123,11 @@ class Teller:
             return [("saved", self._saved(data["message"]))]
         if kind == "session":
             self._session = data["session"]
-            return [("session", {"head": self._session.get("head") or "", "title": self._title()})]
+            about = {
+                "head": self._session.get("head") or "",
+                "tainted": markdown.readable(self._session.get("tainted_by") or ""),
+            }
+            return [("session", {**about, "title": self._title()})]
         if kind == "error":
             return [("trouble", {"run": data["run"], "text": data["text"], "retry": bool(data.get("retry"))})]
         if kind == "notice":

@@ -196,6 +196,29 @@ def test_a_call_is_asked_about_in_the_flow(terminal, notes, ran, until):
     until(lambda: recorded() == ["denied", "success"])
 
 
+def test_what_was_typed_before_a_question_answers_none(terminal, notes, ran):
+    """A model can write what looks like our question, have it answered, and then make its call."""
+    chat = terminal()
+    chat.sees("> ")
+    chat.type("/slow 300\\\n")
+    chat.sees(". ")
+    chat.type("/say low risk notes__list Run it? > one two three four five\\\n")
+    chat.sees(". ")
+    chat.type('/call notes__delete_note {"title": "a"}\n')
+    chat.sees("\nlow risk notes__list Run it? > ")
+    chat.type("y\n")
+    chat.sees("high risk")
+    chat.sees("Run it? ")
+    with pytest.raises(AssertionError, match="did not come"):
+        chat.sees("done", seconds=1.5)
+    assert ran() == []
+    chat.type("n\n")
+    chat.sees("Why")
+    chat.type("\n")
+    chat.sees("refused")
+    assert ran() == []
+
+
 def test_two_at_once_and_one_after_the_other(terminal, notes, ran):
     chat = terminal()
     chat.sees("> ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import termios
 from typing import Any, Literal
 
 from checkrein.cli import chat_answering
@@ -99,6 +100,7 @@ class Talk:
         return Following(self.session, run, self.screen, answers[asks])
 
     def _answer(self, call: Facts) -> None:
+        forget_typed()
         chat_answering.answer(call, self.screen.say, read)
 
     def told(self, ended: str, following: Following) -> None:
@@ -111,6 +113,12 @@ class Talk:
 
 def _decline(call: Facts) -> None:
     ask_chat("decline", run=call["run"], call=call["call_id"], reason=_NOBODY)
+
+
+def forget_typed() -> None:
+    """INVARIANT: what was typed before a question was there answers none; a model may have asked for it."""
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def read(prompt: str) -> str:

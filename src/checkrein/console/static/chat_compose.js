@@ -40,7 +40,10 @@ export function attach(what, label) {
 
 function keep() { held.value = attachments.length ? JSON.stringify(attachments) : ""; }
 
-function carried() { return attachments.reduce((sum, each) => sum + Math.floor((each.data?.length ?? 0) * 3 / 4), 0); }
+function carried() {
+  // Bytes: three for four letters, without those that only fill up.
+  return attachments.reduce((sum, each) => sum + Math.floor((each.data ?? "").split("=", 1)[0].length * 3 / 4), 0);
+}
 
 function fits() {
   // Words take more letters on their way than they have.

@@ -1,10 +1,12 @@
 """Colours for code: they say the kind of a thing and change nothing of what is read."""
 
+from time import thread_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkrein.console.highlighting import _LANGUAGES, _lexer, code_spans
+from checkrein.console.highlighting import _LANGUAGES, SECONDS, _lexer, code_spans
 from checkrein.console.spans import LONGEST
 
 
@@ -36,3 +38,13 @@ def test_what_is_too_long_is_plain():
 @given(st.text(), st.sampled_from(sorted(_LANGUAGES)))
 def test_nothing_is_added_or_lost(code, language):
     assert text(code_spans(code, language)) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "language"), [("\n" * LONGEST, "c++"), ("/" * LONGEST, "cpp"), ("a" * LONGEST, "terraform")]
+)
+def test_no_code_keeps_the_server_busy(code, language):
+    begun = thread_time()
+    assert code_spans(code, language) == (("", code),)
+    assert thread_time() - begun < 5 * SECONDS
+    assert code_spans("int a;", "c", 0.0) == (("", "int a;"),)

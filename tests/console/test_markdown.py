@@ -191,6 +191,13 @@ def test_nothing_written_keeps_the_server_busy(text):
     assert time.perf_counter() - begun < 5
 
 
+def test_all_the_code_of_a_text_is_coloured_only_for_a_while():
+    begun = time.thread_time()
+    html = rendered(("```c++\n" + "\n" * 2_000 + "\n```\n") * 100)
+    assert time.thread_time() - begun < 4
+    assert html.count("<figure") == 100
+
+
 def test_what_is_too_long_is_shown_plain():
     found = blocks("<b>*a*\n" * LONGEST)
     assert len(found) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from time import thread_time
 from typing import Any
 
 from checkrein.console.spans import LONGEST, Span
@@ -24,6 +25,8 @@ _OTHER_NAMES = {
     "shell": "bash",
     "hcl": "terraform",
 }
+# How long one piece of code is worked on: a model can write what keeps a lexer busy for seconds.
+SECONDS = 0.2
 # The first that fits: pygments' names of kinds, and ours.
 _KINDS = (
     ("Token.Comment", "comment"),
@@ -45,13 +48,16 @@ _KINDS = (
 )
 
 
-def code_spans(text: str, language: str) -> tuple[Span, ...]:
-    """The text in spans; one plain span where the language is not known or the text too long to colour."""
-    lexer = _lexer(language.lower()) if text and len(text) <= LONGEST else None
+def code_spans(text: str, language: str, seconds: float = SECONDS) -> tuple[Span, ...]:
+    """The text in spans; one plain span where the language is not known or colouring would take too long."""
+    lexer = _lexer(language.lower()) if text and len(text) <= LONGEST and seconds > 0 else None
     if lexer is None:
         return (("", text),)
     spans: list[Span] = []
+    ends = thread_time() + min(seconds, SECONDS)
     for token, piece in lexer.get_tokens(text):
+        if thread_time() > ends:
+            return (("", text),)
         kind = _kind(str(token))
         if spans and spans[-1][0] == kind:
             spans[-1] = (kind, spans[-1][1] + piece)

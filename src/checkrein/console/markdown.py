@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from html import escape
+from time import thread_time
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ from checkrein.console.shown import visible
 # Past this an answer is shown as plain text: reading Markdown must not keep the server busy.
 LONGEST = 400_000
 _KEPT = 20_000
+# How long the code of one text is worked on to colour it; what follows then is plain.
+_COLOURING = 1.0
 _SCHEMES = ("http", "https", "mailto")
 _BARE = re.compile(r"https?://[^\s<>\"'`\\\x00-\x20]+")
 # What ends a sentence or a bracket, not an address.
@@ -160,13 +163,15 @@ def _heading(_self: Any, tokens: Sequence[Any], at: int, _options: Any, _env: An
     return f'<h2 class="{tokens[at].tag}">' if tokens[at].nesting == 1 else "</h2>\n"
 
 
-def _fence(_self: Any, tokens: Sequence[Any], at: int, _options: Any, _env: Any) -> str:
+def _fence(_self: Any, tokens: Sequence[Any], at: int, _options: Any, env: Any) -> str:
     words = tokens[at].info.split()
     language = words[0][:30] if words else ""
+    begun, left = thread_time(), env.get("colouring", _COLOURING)
     code = "".join(
         f'<span class="t-{kind}">{escape(piece)}</span>' if kind else escape(piece)
-        for kind, piece in code_spans(tokens[at].content, language)
+        for kind, piece in code_spans(tokens[at].content, language, left)
     )
+    env["colouring"] = left - (thread_time() - begun)
     name = escape(language)
     return (
         f'<figure class="code block"><figcaption><span>{name or "text"}</span>'

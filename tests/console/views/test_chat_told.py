@@ -1,3 +1,5 @@
+from time import monotonic
+
 import msgspec
 import pytest
 
@@ -77,6 +79,14 @@ def test_a_long_block_is_told_less_often(teller):
     teller.told([wrote("```\n" + "x" * 400_000)], 1.0)
     teller.told([wrote("y")], 1.5)
     assert teller.due > 1.9
+
+
+def test_a_block_that_is_hard_to_make_is_told_less_often(teller):
+    begun = monotonic()
+    teller.told([wrote("![" * 10_000, 0)], 0.0)
+    took = monotonic() - begun
+    teller.told([wrote("![", 20_000)], 0.0)
+    assert teller.due > 2 * took
 
 
 def test_hostile_words_are_told_as_text(teller):

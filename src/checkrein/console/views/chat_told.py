@@ -7,6 +7,7 @@ first of it at once, then at most as often as an eye follows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import monotonic
 from typing import Any
 
 from checkrein.console import markdown
@@ -20,6 +21,8 @@ Told = tuple[str, Facts]
 PAUSE_SECONDS = 0.06
 # A long block is sent whole each time, so it is sent less often.
 _CHARACTERS_A_SECOND = 400_000
+# So is what takes long to make: most of the time is left for others.
+_TIMES = 4.0
 _CARDS = ("tool_call", "approval_required", "tool_running", "tool_result")
 _STEPS = ("end", "aborted", "usage", "compressed")
 
@@ -103,9 +106,11 @@ class Teller:
         for (message, part), each in self._written.items():
             if not each.changed or (now < each.due and not all_of_it):
                 continue
+            begun = monotonic()
             first, blocks = each.growing.step()
+            took = monotonic() - begun
             each.changed = False
-            each.due = now + max(PAUSE_SECONDS, each.growing.size / _CHARACTERS_A_SECOND)
+            each.due = now + max(PAUSE_SECONDS, each.growing.size / _CHARACTERS_A_SECOND, _TIMES * took)
             told = {"message": message, "part": part, "kind": each.kind, "first": first}
             found.append(("blocks", {**told, "html": "".join(blocks)}))
         return found

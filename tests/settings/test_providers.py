@@ -1,6 +1,7 @@
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from checkrein.settings.providers import (
     read_providers,
     remove_provider,
     save_default,
+    save_models,
     save_provider,
     stamp,
 )
@@ -165,6 +167,45 @@ def test_a_key_is_where_it_is_named_or_where_it_usually_is(monkeypatch):
     with pytest.raises(ConfigError, match=r"p\.key") as caught:
         key_of(ProviderSpec(name="p", kind="openai", key="${keyring:none}"))
     assert KEY not in str(caught.value)
+
+
+def test_a_key_goes_to_the_address_it_was_given_for_whatever_the_file_says():
+    save_provider(ProviderSpec(name="work", kind="openai"), KEY)
+    save_provider(ProviderSpec(name="own", kind="compatible", base_url="https://own.example/"), KEY)
+    assert [key_of(each) for each in read_providers().providers.values()] == [KEY, KEY]
+    entries = json.loads(providers_file().read_text())["providers"]
+    entries["work"]["base_url"] = "https://elsewhere.example"
+    entries["own"]["base_url"] = "https://own.example.elsewhere"
+    entries["new"] = {"kind": "compatible", "base_url": "https://new", "key": "${keyring:provider-work}"}
+    entries["other"] = {"kind": "anthropic", "key": "${keyring:provider-work}"}
+    entries["same"] = {"kind": "openai", "key": "${keyring:provider-work}"}
+    write({"providers": entries})
+    found = read_providers().providers
+    assert key_of(found.pop("same")) == KEY
+    for each in found.values():
+        with pytest.raises(ConfigError, match="another address") as caught:
+            key_of(each)
+        assert KEY not in str(caught.value)
+
+
+def test_models_an_old_address_has_do_not_put_it_back():
+    old = save_provider(ProviderSpec(name="work", kind="openai", base_url="https://old.example"), KEY)
+    new = save_provider(ProviderSpec(name="work", kind="openai", base_url="https://new.example"), "sk-new")
+    with pytest.raises(InputError, match="changed meanwhile"):
+        save_models(old, ("a",))
+    assert read_providers().providers == {"work": new}
+    save_models(new, ("b",))
+    assert read_providers().providers["work"].models == ("b",)
+    remove_provider("work")
+    with pytest.raises(InputError, match="changed meanwhile"):
+        save_models(new, ("c",))
+
+
+def test_nobody_s_provider_is_lost_where_many_are_written_at_once():
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: save_provider(ProviderSpec(name=f"p{at}", kind="openai"), KEY), range(24)))
+    assert len(read_providers().providers) == 24
+    assert all(key_of(each) == KEY for each in read_providers().providers.values())
 
 
 @pytest.mark.parametrize("key", ["a\nb", "a b", "ключ", "a\x00"])

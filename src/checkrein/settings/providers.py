@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -37,6 +38,8 @@ KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)
 # The built-in model is always there under this name.
 DEMO = "demo"
 _TOP = "providers"
+# Nobody changes the file between what another reads of it and what they write.
+_WRITING = threading.RLock()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _MODEL = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _REFERENCE = re.compile(r"\$\{(keyring:[^{}]+|env:[A-Za-z_][A-Za-z0-9_]*)\}")
@@ -170,16 +173,45 @@ def key_of(spec: ProviderSpec) -> str:
         # INVARIANT: a secret others can read is not used, so that somebody notices.
         remedy = f"Run `chmod 600 {providers_file()}`, or set the key again: then it is kept elsewhere."
         raise _wrong(spec.name, "key", "is in a file other users can read.", remedy)
-    key = expanded(_reference(spec), f"{spec.name}.key").strip()
+    key = _meant_here(spec, expanded(_reference(spec), f"{spec.name}.key").strip())
     # INVARIANT: no key can add a header of its own.
     if any(ord(each) < 33 or ord(each) > 126 for each in key):
         raise _wrong(spec.name, "key", "holds what no key holds.", "Set it again, on one line.")
     return key
 
 
+def _meant_here(spec: ProviderSpec, kept: str) -> str:
+    """The key without the address it was given for; one of ours is kept with it."""
+    if not spec.key_from.startswith(f"keyring:{_secret_name('')}"):
+        return kept
+    address, space, key = kept.partition(" ")
+    # INVARIANT: a key goes to the address it was given for, also where somebody wrote another into the file.
+    if space and address != _meant_for(spec):
+        raise _wrong(spec.name, "key", "was given for another address.", "Set it again, for this one.")
+    return key if space else kept
+
+
+def _meant_for(spec: ProviderSpec) -> str:
+    return spec.base_url.rstrip("/") or spec.kind
+
+
 def save_provider(spec: ProviderSpec, key: str = "") -> ProviderSpec:
     """Write a provider; a key given as such goes to where secrets are kept, only its name into the file."""
-    given = key.strip()
+    with _WRITING:
+        return _saved(spec, key.strip())
+
+
+def save_models(spec: ProviderSpec, models: tuple[str, ...]) -> None:
+    """The models a provider said it has, if it is still the one that was asked."""
+    with _WRITING:
+        now = _before().providers.get(spec.name)
+        # INVARIANT: an answer of the old address does not put it back in the place of a new one.
+        if now is None or (now.kind, now.base_url, now.key) != (spec.kind, spec.base_url, spec.key):
+            raise InputError(f"{spec.name!r} was changed meanwhile.", remedy="Try again.")
+        _saved(msgspec.structs.replace(now, models=models), "")
+
+
+def _saved(spec: ProviderSpec, given: str) -> ProviderSpec:
     if given:
         # INVARIANT: we never write a key into the file.
         reference = given if _REFERENCE.fullmatch(given) else f"${{keyring:{_secret_name(spec.name)}}}"
@@ -190,27 +222,31 @@ def save_provider(spec: ProviderSpec, key: str = "") -> ProviderSpec:
     others = {name: each for name, each in before.providers.items() if name != spec.name}
     _no_twin(spec.name, {**others, spec.name: spec})
     if given and given != spec.key:
-        set_secret(_secret_name(spec.name), given)
+        set_secret(_secret_name(spec.name), f"{_meant_for(spec)} {given}")
     _write([*before.providers.values(), *([spec] if spec.name not in before.providers else [])], spec)
     return spec
 
 
 def remove_provider(name: str) -> None:
     """Take a provider out, and its key with it where it was ours."""
-    before = _before()
-    if name not in before.providers:
-        raise NotFoundError(f"There is no provider {name!r}.", remedy="See which there are in the settings.")
-    default = "" if before.default.partition("/")[0] == name else before.default
-    _write([each for each in before.providers.values() if each.name != name], default=default)
-    if _secret_name(name) in list_secrets():
-        remove_secret(_secret_name(name))
+    with _WRITING:
+        before = _before()
+        if name not in before.providers:
+            raise NotFoundError(
+                f"There is no provider {name!r}.", remedy="See which there are in the settings."
+            )
+        default = "" if before.default.partition("/")[0] == name else before.default
+        _write([each for each in before.providers.values() if each.name != name], default=default)
+        if _secret_name(name) in list_secrets():
+            remove_secret(_secret_name(name))
 
 
 def save_default(ref: str) -> None:
     """The model new conversations begin with."""
     if ref and not _MODEL.fullmatch(ref):
         raise InputError("That cannot be a model.", remedy="Write PROVIDER/MODEL.")
-    _write(_before().providers.values(), default=ref)
+    with _WRITING:
+        _write(_before().providers.values(), default=ref)
 
 
 def _write(

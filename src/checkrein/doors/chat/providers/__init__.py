@@ -28,6 +28,7 @@ from checkrein.settings.providers import (
     read_providers,
     remove_provider,
     save_default,
+    save_models,
     save_provider,
     stamp,
 )
@@ -149,8 +150,7 @@ class Providers:
         except Exception as error:
             raise ProviderError(self.explain(error).text) from error
         if found and name != DEMO:
-            kept = tuple(found)
-            await asyncio.to_thread(save_provider, msgspec.structs.replace(spec, models=kept))
+            await asyncio.to_thread(save_models, spec, tuple(found))
         return list(found or spec.models)
 
     def explain(self, error: BaseException) -> Trouble:

@@ -1,4 +1,4 @@
-"""Reads from a text what kind of task it asks for, and so who should take it. Pure; doors hand in the text."""
+"""Reads from a text what kind of task it asks for, and so who should take it. Pure: doors hand it in."""
 
 from __future__ import annotations
 

@@ -184,6 +184,28 @@ def test_a_model_that_calls_tools_for_ever_is_stopped(talking, user_settings):
     talk.check()
 
 
+def _for_ever(piece):
+    async def act(_messages, _info):
+        while True:
+            yield piece
+            await asyncio.sleep(0)
+
+    return act
+
+
+@pytest.mark.parametrize(
+    "piece", ["x" * 50_000, {0: DeltaToolCall("notes__put", "x" * 50_000, tool_call_id="c")}]
+)
+def test_a_model_that_never_stops_is_stopped(talk, piece):
+    talk.models.acts = [_for_ever(piece)]
+    assert talk.finish("go on") == "error"
+    assert "longer than any model's" in told(talk, "error")[0]["text"]
+    kept = talk.messages()[-1]
+    assert kept["role"] == "user" or len(kept["parts"][0]["text"]) <= agent.LONGEST_ANSWER
+    assert talk.tools.ran == []
+    talk.check()
+
+
 def test_an_error_that_nobody_expects_ends_the_run_in_words(talk, monkeypatch):
     monkeypatch.setattr(talk.tools, "tools", None)
     assert talk.finish("hello") == "error"

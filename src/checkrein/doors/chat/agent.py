@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _PAUSES = (1.0, 4.0)
 _LONGEST_PAUSE = 20.0
 MOST_CALLS = 64
+# Characters of one response, its thoughts and its calls' arguments with it.
+LONGEST_ANSWER = 4_000_000
 _WORTH_A_RETRY = ("rate", "server", "network", "timeout")
 
 
@@ -194,8 +196,13 @@ class Agent:
             ThinkingPartDelta,
         )
 
+        length = 0
         async with model_request_stream(client, sent, model_request_parameters=parameters) as stream:
             async for event in stream:
+                length += _length(event)
+                # INVARIANT: no endpoint that never stops fills memory or disk.
+                if length > LONGEST_ANSWER:
+                    raise CheckreinError("The answer was stopped: it is longer than any model's.")
                 if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart | ThinkingPart):
                     pen.write(event.index, event.part.part_kind, event.part.content)
                 elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
@@ -438,6 +445,17 @@ class Agent:
             persona=run.persona,
             routed=run.routed,
         )
+
+
+def _length(event: Any) -> int:
+    """What a piece of a response adds to it; one that says nothing counts too."""
+    kinds = {
+        "part_start": ("part", "content", "args"),
+        "part_delta": ("delta", "content_delta", "args_delta"),
+    }
+    where, *names = kinds.get(event.event_kind, ("",))
+    found = [getattr(getattr(event, where, None), name, None) for name in names]
+    return 1 + sum(len(each) for each in found if isinstance(each, str))
 
 
 def _calls_of(message: Message) -> list[Part]:

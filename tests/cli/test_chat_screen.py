@@ -120,3 +120,14 @@ def test_a_transcript_says_who_said_what():
         "(aborted) ",
     ]
     assert text_of(said[1]) == "Hi."
+
+
+def test_an_attachment_is_named_not_told():
+    part = {
+        "kind": "attachment",
+        "text": "word\n" * 9_000,
+        "mime_type": "text/plain",
+        "data": {"name": "a\nb"},
+    }
+    lines = [click.unstyle(each) for each in transcript([message(parts=[part, {**part, "data": None}])])]
+    assert lines[1:] == ["[attached: a b]", "[attached: text/plain]"]

@@ -1,3 +1,4 @@
+import json
 import time
 
 import pytest
@@ -10,6 +11,15 @@ from checkrein.errors import InputError
 def test_text_from_an_agent_cannot_drive_the_terminal():
     assert terminal.plain("a\x1b[31mb\x07\u202ec\r\x9b") == "a\\x1b[31mb\\x07\\x202ec\\x0d\\x9b"
     assert terminal.plain("plain 日本語\n") == "plain 日本語\n"
+
+
+def test_json_from_an_agent_cannot_either_and_stays_what_it_is(capsys):
+    value = {"a": "\x9b31m\x7f\u202e\u061c\u2028", "b": "日本語 \U000e0041"}
+    terminal.say_json(value)
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == value
+    assert not set("\x9b\x7f\u202e\u061c\u2028\U000e0041") & set(shown)
+    assert "日本語" in shown
 
 
 def test_times_as_people_write_them():

@@ -101,13 +101,18 @@ def transcript(messages: list[Facts]) -> list[str]:
             )
             lines.append(click.style(plain(f"{who}:"), bold=True))
             lines += [plain(text)] if text else []
-            lines += [
-                dim(plain(f"[attached: {part.get('text') or part.get('mime_type')}]")) for part in files
-            ]
+            lines += [dim(plain(f"[attached: {_attached(part)}]")) for part in files]
         lines += [dim(plain(f"-> {part['tool_name']} {part.get('status', '')}")) for part in calls]
         if each.get("state", "completed") not in ("completed", "streaming"):
             lines.append(dim(plain(f"({each['state']}) {each.get('error', '')}")))
     return lines
+
+
+def _attached(part: Facts) -> str:
+    """What a file is called, on one line."""
+    data = part.get("data")
+    name = data.get("name") if isinstance(data, dict) else ""
+    return " ".join(str(name or part.get("mime_type") or "a file").split())[:_LONGEST]
 
 
 def _result(output: Any) -> str:

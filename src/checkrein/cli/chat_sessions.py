@@ -12,7 +12,7 @@ from checkrein.cli.chat_asking import ask_chat, session_named, sessions
 from checkrein.cli.chat_screen import transcript
 from checkrein.cli.chat_showing import found_lines
 from checkrein.cli.opening import confirmed, json_option
-from checkrein.cli.terminal import dim, plain, say, say_json, table
+from checkrein.cli.terminal import dim, plain, plain_json, say, say_json, table
 from checkrein.errors import InputError
 from checkrein.wire import LARGEST_PAYLOAD
 
@@ -88,7 +88,8 @@ def export(session: str, form: str | None, output: str | None) -> None:
     form = form or _ENDINGS.get(Path(output or "").suffix, "markdown")
     made = ask_chat("export", id=session_named(session), form=form)
     if output is None:
-        click.echo(made["text"] if form == "json" or not sys.stdout.isatty() else plain(made["text"]))
+        shown = plain_json if form == "json" else plain if sys.stdout.isatty() else str
+        click.echo(shown(made["text"]))
         return
     try:
         with Path(output).open("x", encoding="utf-8", errors="replace") as file:

@@ -17,7 +17,10 @@ from checkrein.errors import InputError
 COLOUR = {"allow": "green", "ask": "yellow", "deny": "red"}
 _AGO = re.compile(r"(\d+)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e0fff]"
+)
 
 
 def plain(text: str) -> str:
@@ -30,7 +33,17 @@ def say(text: str = "") -> None:
 
 
 def say_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    click.echo(plain_json(text).encode())
+
+
+def plain_json(text: str) -> str:
+    """The same JSON, with what could drive the terminal escaped: it can stand in its strings alone."""
+    return _CONTROL.sub(lambda found: _escaped(found[0].encode("utf-16-be")), text)
+
+
+def _escaped(units: bytes) -> str:
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def word(value: str, width: int = 0) -> str:

@@ -37,6 +37,7 @@ def file(data, mime_type="text/plain", name="f"):
         (b"a,b", "text/csv; charset=utf-8", "a,b", "text/csv"),
         (b"", "", "", "text/plain"),
         (PNG, "IMAGE/PNG", "", "image/png"),
+        (PNG, "image/jpeg", "", "image/png"),
         (b"%PDF-1.7", "application/pdf", "", "application/pdf"),
     ],
 )
@@ -54,6 +55,8 @@ def test_files_are_text_or_what_models_can_look_at(data, mime_type, text, kind):
         ({"name": "f", "mime_type": "text/plain", "data": "not base64!"}, "base64"),
         ({"name": "f", "mime_type": "text/plain", "data": "\u00e4"}, "base64"),
         ({"name": "f", "mime_type": "text/plain", "data": 5}, "base64"),
+        (file(b"<svg onload='x'/>", "image/png"), "not the image/png"),
+        (file(b"MZ", "application/pdf"), "not the application/pdf"),
         (file(b"x" * (LARGEST + 1), "image/png"), "larger than 8 MB"),
         (file(b"x" * (LONGEST_TEXT + 1)), "more than 1,000,000 characters"),
     ],

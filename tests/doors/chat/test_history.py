@@ -18,11 +18,11 @@ from pydantic_ai.messages import (
 )
 
 from checkrein.doors.chat import Message, Part
+from checkrein.doors.chat.attachments import picture_kind
 from checkrein.doors.chat.history import (
     Names,
     arguments_of,
     parts_of,
-    picture_kind,
     raw_of,
     readable,
     result_content,

@@ -88,8 +88,22 @@ def _file(name: str, mime_type: str, data: bytes) -> Part:
                 f"{name or 'The file'} ({kind or 'of unknown kind'}) is neither text nor a picture or PDF.",
                 remedy="Attach it as text.",
             ) from None
+    found = picture_kind(data) or ("application/pdf" if b"%PDF-" in data[:1024] else "")
+    # INVARIANT: what is attached is what it says: a provider would refuse the conversation from then on.
+    if not found:
+        raise InputError(f"{name or 'The file'} is not the {kind} it says it is.", remedy="Attach another.")
+    kind = found
     kept = {"name": name, "base64": base64.b64encode(data).decode()}
     return Part(kind="attachment", mime_type=kind, size_bytes=len(data), data=kept)
+
+
+def picture_kind(data: bytes) -> str:
+    """Which picture these bytes are; empty where models could not look at it."""
+    if len(data) > LARGEST:
+        return ""
+    known = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
+    found = next((kind for start, kind in zip(known, PICTURES, strict=False) if data.startswith(start)), "")
+    return found or ("image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else "")
 
 
 def _text_part(name: str, mime_type: str, text: str) -> Part:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from checkrein.doors.chat import Message, Part
-from checkrein.doors.chat.attachments import LARGEST, PICTURES
+from checkrein.doors.chat.attachments import picture_kind
 from checkrein.doors.chat.rows import clean, is_deep
 from checkrein.doors.chat.tokens import cut
 
@@ -218,15 +218,6 @@ def _images(result: Any) -> list[Any]:
 
     held = [_bytes(each.get("data")) for each in _content(result) if each.get("type") == "image"]
     return [BinaryContent(data, media_type=kind) for data in held if (kind := picture_kind(data))]
-
-
-def picture_kind(data: bytes) -> str:
-    """Which picture these bytes are; empty where models could not look at it."""
-    if len(data) > LARGEST:
-        return ""
-    known = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
-    found = next((kind for start, kind in zip(known, PICTURES, strict=False) if data.startswith(start)), "")
-    return found or ("image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else "")
 
 
 def _user(message: Message) -> ModelRequestPart:

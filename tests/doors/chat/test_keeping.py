@@ -1,5 +1,6 @@
 """Conversations as they are kept and followed."""
 
+import sys
 import time
 
 import pytest
@@ -117,3 +118,11 @@ def test_a_run_that_waits_for_a_person_is_shown_so(talk):
     talk.chat.approve(run=call["run"], call=call["call_id"], actor="me")
     talk.over(run)
     assert talk.chat.session(id=talk.id)["run"] is None
+
+
+def test_chat_is_not_ready_where_its_parts_are_not_installed(talk, monkeypatch):
+    assert talk.chat.status() == {"ready": True, "provider": "demo", "model": "demo", "reason": ""}
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    status = talk.chat.status()
+    assert not status["ready"]
+    assert "pip install" in status["reason"]

@@ -28,8 +28,9 @@ class Keeping(Engine):
     def status(self) -> Facts:
         """Whether a model can answer, and which."""
         try:
-            picked = self._providers.pick()
-            return {"ready": True, "provider": picked.provider, "model": picked.model, "reason": ""}
+            picked, missing = self._providers.pick(), self._providers.missing
+            named = {"provider": picked.provider, "model": picked.model}
+            return {"ready": not missing, **named, "reason": missing}
         except CheckreinError as error:
             return {"ready": False, "provider": "", "model": "", "reason": str(error)}
 

@@ -166,6 +166,16 @@ def test_a_file_that_cannot_be_used_is_a_fault_and_the_built_in_model_stays(prov
     assert "not valid JSON" in providers.fault
     with pytest.raises(NotFoundError, match="not valid JSON"):
         providers.pick("work/gpt-a")
+    # Nor does another answer whoever named none: which one they mean stands there.
+    with pytest.raises(InputError, match="not valid JSON"):
+        providers.pick()
+    assert providers.pick("demo/demo") == Picked("demo", "demo")
+
+
+def test_what_is_not_installed_is_said_before_anybody_asks(providers, monkeypatch):
+    assert providers.missing == ""
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    assert "checkrein[chat]" in providers.missing
 
 
 def test_the_built_in_model_cannot_be_removed(providers):

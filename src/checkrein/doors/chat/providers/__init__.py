@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from checkrein.doors.chat.providers.clients import Clients
 
 __all__ = ["Picked", "ProviderError", "ProviderSpec", "Providers", "Trouble"]
+_INSTALL = "Install them with `pip install 'checkrein[chat]'`."
 _SEEN = "See `chat.models` for what there is."
 
 
@@ -84,6 +86,9 @@ class Providers:
             return self._named(ref)
         if usual := self._settings().chat.model or self._file().default:
             return self._named(usual)
+        if fault := self._fault():
+            # INVARIANT: no model answers in the place of one that is named where we cannot read.
+            raise InputError(f"Which model is meant cannot be read: {fault}")
         for spec in self.configs():
             if spec.enabled and spec.offered:
                 return Picked(spec.name, spec.offered[0])
@@ -116,6 +121,15 @@ class Providers:
     def fault(self) -> str:
         """Why the file cannot be used, if it cannot."""
         return self._fault()
+
+    @property
+    def missing(self) -> str:
+        """Why no model can answer, whichever is picked."""
+        try:
+            found = find_spec("pydantic_ai") and find_spec("httpx2")
+        except ValueError:
+            found = None
+        return "" if found else f"Models need parts that are not installed. {_INSTALL}"
 
     async def model(self, picked: Picked) -> Model:
         """The model itself, ready to be asked."""
@@ -270,8 +284,9 @@ def _loaded() -> Clients:
     try:
         from checkrein.doors.chat.providers.clients import Clients
     except ImportError as error:
-        remedy = "Install them with `pip install 'checkrein[chat]'`."
-        raise InputError(f"Models need parts that are not installed ({error.name}).", remedy=remedy) from None
+        raise InputError(
+            f"Models need parts that are not installed ({error.name}).", remedy=_INSTALL
+        ) from None
     return Clients()
 
 

@@ -100,7 +100,7 @@ ACTIONS: dict[str, Handler] = {
     "/chat/{id}/compress": chat_talk.compress,
     "/chat/{id}/offer": chat_talk.set_tools,
     "/chat/{id}/change": chat.change,
-    "/chat/{id}/settings": chat_settings.keep,
+    "/chat/{id}/settings/keep": chat_settings.keep,
     "/chat/{id}/delete": chat.delete,
     "/calls/{id}/release": calls.release,
     "/trust/import": trust.import_,

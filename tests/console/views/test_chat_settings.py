@@ -48,7 +48,7 @@ def test_set_shown_and_given_back(visitor, own, kept, tmp_path):
         "retention_tokens": "0",
         "auto_compress": "0",
     }
-    answer = visitor.post(f"/chat/{own}/settings", wrote)
+    answer = visitor.post(f"/chat/{own}/settings/keep", wrote)
     assert answer.status == 303
     assert answer.headers["location"].endswith(f"/chat/{own}")
     assert "are saved" in visitor.get(f"/chat/{own}").text
@@ -62,7 +62,7 @@ def test_set_shown_and_given_back(visitor, own, kept, tmp_path):
     for page in (visitor.get(f"/chat/{own}/settings").text, visitor.piece(f"/chat/{own}/settings").text):
         assert typed(page) == {**wrote, "project": project_of(tmp_path)}
         assert "<b>brief" not in page
-    assert visitor.piece(f"/chat/{own}/settings", EMPTY).status == 200
+    assert visitor.piece(f"/chat/{own}/settings/keep", EMPTY).status == 200
     assert kept() == UNSET
 
 
@@ -70,7 +70,7 @@ def test_set_shown_and_given_back(visitor, own, kept, tmp_path):
     ("text", "share"), [("70", 0.7), ("100", 1.0), ("83,3", 0.833), ("95 %", 0.95), ("", None)]
 )
 def test_a_share_as_people_write_it(visitor, own, kept, text, share):
-    assert visitor.piece(f"/chat/{own}/settings", {**EMPTY, "threshold": text}).status == 200
+    assert visitor.piece(f"/chat/{own}/settings/keep", {**EMPTY, "threshold": text}).status == 200
     assert kept()["threshold"] == share
 
 
@@ -95,8 +95,8 @@ def test_a_share_as_people_write_it(visitor, own, kept, text, share):
 def test_what_cannot_be_is_said_at_its_field_and_nothing_is_lost(visitor, own, kept, field, text, words):
     wrote = {**EMPTY, "system": "Be brief.", field: text}
     for answer in (
-        visitor.post(f"/chat/{own}/settings", wrote),
-        visitor.piece(f"/chat/{own}/settings", wrote),
+        visitor.post(f"/chat/{own}/settings/keep", wrote),
+        visitor.piece(f"/chat/{own}/settings/keep", wrote),
     ):
         assert answer.status == 400
         fault = re.search(rf'id="fault-{field}" role="alert">([^<]*)<', answer.text)[1]
@@ -112,12 +112,12 @@ def test_what_cannot_be_is_said_at_its_field_and_nothing_is_lost(visitor, own, k
 def test_a_folder_that_is_gone_may_stay(visitor, own, kept, ask):
     ask("chat.update", id=own, project="/gone/since")
     wrote = {**EMPTY, "project": "/gone/since", "system": "Go on."}
-    assert visitor.piece(f"/chat/{own}/settings", wrote).status == 200
+    assert visitor.piece(f"/chat/{own}/settings/keep", wrote).status == 200
     assert kept()["project"] == "/gone/since"
 
 
 def test_what_the_authority_refuses_is_said_too(visitor, own, kept):
-    answer = visitor.post(f"/chat/{own}/settings", {**EMPTY, "system": "x" * 200_001})
+    answer = visitor.post(f"/chat/{own}/settings/keep", {**EMPTY, "system": "x" * 200_001})
     assert answer.status == 400
     assert 'id="fault-all"' in answer.text
     assert kept() == UNSET
@@ -134,11 +134,11 @@ def test_what_holds_where_nothing_is_written_is_said(visitor, own, user_settings
 
 def test_of_nobody(visitor):
     assert visitor.get("/chat/nobodys/settings").status == 404
-    assert visitor.post("/chat/nobodys/settings", EMPTY).status == 404
+    assert visitor.post("/chat/nobodys/settings/keep", EMPTY).status == 404
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wrote=st.fixed_dictionaries({}, optional={name: st.text(max_size=40) for name in FIELDS}))
 def test_whatever_is_sent_is_kept_or_refused_in_words(visitor, own, wrote):
     sent = {name: text.encode("utf-8", "replace") for name, text in wrote.items()}
-    assert visitor.piece(f"/chat/{own}/settings", sent).status in (200, 400)
+    assert visitor.piece(f"/chat/{own}/settings/keep", sent).status in (200, 400)

@@ -77,6 +77,48 @@ def test_nothing_of_a_command_is_left_out():
     assert "".join(text for _, text in block.spans) == "echo \"$HOME\" | tee >(cat) && rm -rf '/' # bye"
 
 
+def whole(value):
+    """All that a person reads of the arguments."""
+    blocks = shown.blocks("run", value)
+    pieces = [text for block in blocks for _, text in (*block.spans, *block.lines)]
+    return "\n".join([*(block.title for block in blocks), *pieces])
+
+
+EDIT = {"old_string": "a", "new_string": "b"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"command": ["bash", "-c", "EVIL", "ls"]},
+        {"command": ["EVIL", "-c", "ls"]},
+        {"command": "ls", "cmd": "EVIL"},
+        {"file_path": "a.txt", "path": "EVIL", "content": "x"},
+        {"file_path": "a.txt", "notebook_path": "EVIL", **EDIT},
+        {"path": ["EVIL"], "content": "x"},
+        {"file_path": "a.txt", "edits": [EDIT, {"oldText": "a", "newText": "EVIL"}]},
+        {"file_path": "a.txt", "edits": [{**EDIT, "file_path": "EVIL"}]},
+        {"file_path": "a.txt", "edits": [EDIT], "old_string": "a", "new_string": "EVIL"},
+        {"file_path": "a.txt", "edits": [EDIT], "old_string": "EVIL"},
+        {"file_path": "EVIL", "patch": "--- a\n+++ b\n+x\n"},
+        {"file_path": "a", "old_string": "x" * 50_000 + "\n1", "new_string": "x" * 50_000 + "\nEVIL"},
+    ],
+)
+def test_no_argument_is_hidden_behind_another(value):
+    """What is allowed is what is read: a model may add arguments that look like what we know."""
+    assert "EVIL" in whole(value)
+
+
+def test_an_edit_everywhere_says_so_and_a_long_one_is_cut_after_it_is_compared():
+    assert "a.txt (every place)" in whole({"file_path": "a.txt", "edits": [{**EDIT, "replace_all": True}]})
+    long = {"file_path": "a", "old_string": "x" * 50_000 + "1", "new_string": "x" * 50_000 + "2"}
+    assert "nothing changes" not in whole(long)
+    assert "more characters" in whole(long)
+    many = {"file_path": "a", "old_string": "", "new_string": ("x" * 9_000 + "\n") * 50}
+    assert "more lines" in whole(many)
+    assert len(whole(many)) < 200_000
+
+
 def test_what_is_very_long_is_cut_and_says_so():
     [block] = shown.blocks("Bash", {"command": "x" * 100_000})
     assert "60000 more characters" in "".join(text for _, text in block.spans)

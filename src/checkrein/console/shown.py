@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,8 @@ _UNSEEN = re.compile(
 )
 _SHELL_TOOLS = frozenset({"Bash", "shell", "exec_command", "run_shell_command", "local_shell", "PowerShell"})
 _COMMAND_KEYS = ("command", "cmd", "script")
+_SHELLS = frozenset({"sh", "bash", "zsh", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/zsh"})
+_PATHS = ("file_path", "path", "notebook_path")
 _LONGEST_BLOCK = 40_000
 _AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -77,28 +80,33 @@ def _commands(tool: str, rest: dict[str, Any]) -> list[Block]:
     for key in _COMMAND_KEYS:
         command = rest.get(key)
         if isinstance(command, list) and command and all(isinstance(each, str) for each in command):
-            command = command[-1] if len(command) > 2 and command[1] in ("-c", "-lc") else " ".join(command)
+            command = _line(command)
         if isinstance(command, str) and is_patch(command):
             del rest[key]
-            return [Block(kind="diff", title="patch", lines=patched(command[:_LONGEST_BLOCK]))]
+            return [Block(kind="diff", title="patch", lines=patched(_cut(command)))]
         if isinstance(command, str) and (tool in _SHELL_TOOLS or key != "script"):
             del rest[key]
             return [Block(kind="shell", title=key, spans=shell_spans(_cut(command)))]
     return []
 
 
+def _line(words: list[str]) -> str:
+    """A command given in words. INVARIANT: only a shell's name may be left out, where its script is all."""
+    if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
+
+
 def _edits(rest: dict[str, Any]) -> list[Block]:
-    """File changes, taken out of the arguments."""
-    path = str(next((rest[key] for key in ("file_path", "path", "notebook_path") if rest.get(key)), ""))
-    found = []
-    edits = rest.get("edits")
-    pieces = edits if isinstance(edits, list) else [rest]
-    for piece in pieces:
-        if isinstance(piece, dict) and _texts(piece, "old_string", "new_string"):
-            old, new = piece["old_string"], piece["new_string"]
-            found.append(Block(kind="diff", title=path, lines=changed(_cut(old), _cut(new))))
-    if found:
-        _drop(rest, "edits", "old_string", "new_string")
+    """File changes, taken out of the arguments. INVARIANT: what is taken out is shown, all of it."""
+    named = [key for key in _PATHS if rest.get(key)]
+    # With several nobody knows which one counts: they are shown as they are.
+    path = rest[named[0]] if len(named) == 1 and isinstance(rest[named[0]], str) else ""
+    found, edits = [], rest.get("edits")
+    if isinstance(edits, list) and edits and all(map(_is_edit, edits)):
+        found += [_edit(path, each) for each in rest.pop("edits")]
+    if _texts(rest, "old_string", "new_string"):
+        found.append(_edit(path, {key: rest.pop(key) for key in ("old_string", "new_string")}))
     found += [
         Block(kind="diff", title=f"{path} (whole)", lines=written(_cut(rest.pop(key))))
         for key in ("content", "new_source", "file_text")
@@ -109,18 +117,35 @@ def _edits(rest: dict[str, Any]) -> list[Block]:
         for key in ("patch", "input", "diff")
         if isinstance(rest.get(key), str) and is_patch(rest[key])
     ]
-    if found:
-        _drop(rest, "file_path", "path", "notebook_path")
+    if path and any(block.title.startswith(path) for block in found):
+        del rest[named[0]]
     return found
+
+
+def _is_edit(piece: Any) -> bool:
+    if not isinstance(piece, dict) or not _texts(piece, "old_string", "new_string"):
+        return False
+    return len(piece) == 2 or (len(piece) == 3 and isinstance(piece.get("replace_all"), bool))
+
+
+def _edit(path: str, piece: dict[str, Any]) -> Block:
+    title = f"{path} (every place)" if piece.get("replace_all") else path
+    return Block(kind="diff", title=title, lines=_within(changed(piece["old_string"], piece["new_string"])))
+
+
+def _within(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """Lines as long as can be shown; cut after they are compared, or what is cut off would be the same."""
+    room, kept = 2 * _LONGEST_BLOCK, list[Line]()
+    for at, (kind, text) in enumerate(lines):
+        if room <= 0:
+            return (*kept, ("place", f"… {len(lines) - at} more lines"))
+        kept.append((kind, _cut(text)))
+        room -= len(text)
+    return tuple(kept)
 
 
 def _texts(piece: dict[str, Any], *keys: str) -> bool:
     return all(isinstance(piece.get(key), str) for key in keys)
-
-
-def _drop(rest: dict[str, Any], *keys: str) -> None:
-    for key in keys:
-        rest.pop(key, None)
 
 
 def _json_block(title: str, value: Any) -> Block:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from checkrein.errors import NotFoundError
+from checkrein.errors import InputError, NotFoundError
 from checkrein.store.questions import waiting
 
 
@@ -35,6 +35,27 @@ def test_a_session_that_is_deleted_while_its_model_answers_leaves_nothing(talk):
     assert waiting(talk.pipeline.store) == []
     with pytest.raises(NotFoundError):
         talk.say("hello")
+
+
+def test_nothing_begins_in_a_session_that_is_on_its_way_out(talk, monkeypatch):
+    """A call that asked then would wait for a person who cannot find it any more."""
+    delete, late = talk.store.delete, []
+
+    def slowly(session):
+        with pytest.raises(InputError, match="answering here already"):
+            late.append(talk.say('/call notes__put {"a": 1}'))
+        delete(session)
+
+    monkeypatch.setattr(talk.store, "delete", slowly)
+    talk.say('/call notes__put {"a": 1}')
+    talk.asked()
+    talk.chat.delete(id=talk.id)
+    assert late == []
+    assert waiting(talk.pipeline.store) == []
+    assert not talk.chat._runs._busy
+    with pytest.raises(NotFoundError):
+        talk.chat.delete(id=talk.id)
+    assert not talk.chat._runs._busy
 
 
 def test_long_conversations_come_in_pages(talk):

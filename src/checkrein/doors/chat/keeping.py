@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from checkrein.doors.chat.events import Line
 from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.providers import Picked
 from checkrein.doors.chat.shown import call_view, message_view, run_view, session_view
+from checkrein.doors.chat.whole import whole
 from checkrein.errors import CheckreinError, NotFoundError
 
 LONGEST_WAIT = 25.0
@@ -112,12 +114,17 @@ class Keeping(Engine):
 
     def delete(self, *, id: str) -> Facts:  # noqa: A002 - as above
         """A run in it is stopped first."""
-        live = self._runs.of_session(id)
-        if live is not None:
-            self._do(self._runs.abort(live.run.id))
-        self._sessions.delete(id)
+        self._do(self._deleted(id))
         self._lines.tell(id, "reload")
         return {}
+
+    async def _deleted(self, id: str) -> None:  # noqa: A002 - as above
+        # INVARIANT: no run begins in a session that is on its way out: nobody could answer its questions.
+        await self._runs.end(id)
+        try:
+            await whole(asyncio.to_thread(self._sessions.delete, id))
+        finally:
+            self._runs.release(id)
 
     def search(self, *, query: str, limit: int = 50) -> list[Facts]:
         from checkrein.ledger.entries import moment

@@ -93,6 +93,14 @@ class Runs:
         await asyncio.wait([live.task])
         return True
 
+    async def end(self, session: str) -> None:
+        """Stop what is under way in a session, and keep it: nothing begins there until it is released."""
+        while session in self._busy:
+            live = self.of_session(session)
+            # Where there is none, one is being made ready.
+            await (asyncio.sleep(0.01) if live is None else self.abort(live.run.id))
+        self._busy.add(session)
+
     # -- after a restart --------------------------------------------------------------------------------
 
     async def resume(self) -> None:

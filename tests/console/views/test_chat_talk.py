@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from checkrein.doors.chat.offering import Offering
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
@@ -181,3 +182,13 @@ def test_what_servers_offer_to_attach(visitor, talk):
     assert 'data-uri="note://plum"' in page
     assert 'data-name="about"' in page
     assert 'name="topic" required' in page
+
+
+@pytest.mark.parametrize("arguments", [5, "abc", None, {"a": 1}, [None, 3, {"title": "x"}, {"name": 7}]])
+def test_a_prompt_in_the_wrong_form_closes_no_dialog(visitor, talk, monkeypatch, arguments):
+    offered = [{"server": "notes", "name": "sum", "arguments": arguments, "title": "Sum up"}]
+    monkeypatch.setattr(Offering, "prompts", lambda _self: offered)
+    answer = visitor.piece("/chat/attach")
+    assert answer.status == 200
+    assert "Sum up" in answer.text
+    assert "<input name" not in answer.text

@@ -141,7 +141,14 @@ def attach(visit: Visit) -> Response:
             found[name] = visit.desk.ask(f"chat.{name}")
         except CheckreinError as error:
             found[name], found["trouble"] = [], str(error)
-    return visit.page("_chat_attach.html", **found)
+    prompts = [{**each, "arguments": _asked_for(each.get("arguments"))} for each in found["prompts"]]
+    return visit.page("_chat_attach.html", **{**found, "prompts": prompts})
+
+
+def _asked_for(arguments: Any) -> list[Facts]:
+    """What a prompt wants to be told, as far as its server says so in the form it should have."""
+    rows = arguments if isinstance(arguments, list) else []
+    return [each for each in rows if isinstance(each, dict) and isinstance(each.get("name"), str)]
 
 
 def _here(visit: Visit) -> str:

@@ -140,7 +140,7 @@ class Agent:
         pen = Pen(live, message, self._sessions, self._lines)
         self._tell_started(live, message)
         try:
-            response = await self._streamed(live, client, sent, _definitions(offered, names), pen)
+            response = await self._streamed(live, client, sent, history.definitions(offered, names), pen)
             await self._keep(live, pen, response, names)
         except asyncio.CancelledError:
             if live.aborted:
@@ -465,25 +465,6 @@ def _calls_of(message: Message) -> list[Part]:
 def _too_many(call: Invocation) -> Invocation:
     why = f"This was not looked at: at most {MOST_CALLS} calls are made at once. Make the others afterwards."
     return msgspec.structs.replace(call, status="error", error=why, completed_at=call.created_at)
-
-
-def _definitions(offered: Sequence[Any], names: history.Names) -> Any:
-    """The tools as Pydantic AI takes them, their schemas whole."""
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.tools import ToolDefinition
-
-    found = [
-        ToolDefinition(
-            name=names.theirs(each.name),
-            description=each.description or None,
-            parameters_json_schema=each.schema,
-            kind="external",
-            # INVARIANT: a schema is sent as its server wrote it; strict ones are rewritten on the way.
-            strict=False,
-        )
-        for each in offered
-    ]
-    return ModelRequestParameters(function_tools=found)
 
 
 def _result(call: Invocation) -> Part:

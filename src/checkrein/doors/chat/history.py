@@ -66,6 +66,25 @@ def _plain(name: str) -> str:
     return _NAME.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
+def definitions(offered: Sequence[Any], names: Names) -> Any:
+    """The tools as Pydantic AI takes them, their schemas whole."""
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+    found = [
+        ToolDefinition(
+            name=names.theirs(each.name),
+            description=each.description or None,
+            parameters_json_schema=each.schema,
+            kind="external",
+            # INVARIANT: a schema is sent as its server wrote it; strict ones are rewritten on the way.
+            strict=False,
+        )
+        for each in offered
+    ]
+    return ModelRequestParameters(function_tools=found)
+
+
 def to_model(messages: Sequence[Message], system: str, names: Names) -> list[ModelMessage]:
     """What a request sends: instructions, then the conversation, every tool call with its result."""
     from pydantic_ai.messages import ModelRequest, SystemPromptPart

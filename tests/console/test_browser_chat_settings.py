@@ -165,11 +165,13 @@ def test_without_scripts(open_tab, path, session):
 
 
 def attach(tab, name, size):
-    """A file of that size, made in the browser as if it had been dropped there."""
+    """What could be a picture of that size, as if it had been picked."""
     tab.evaluate(
         """([name, size]) => {
           const held = new DataTransfer();
-          held.items.add(new File([new Uint8Array(size).fill(255)], name, { type: "image/png" }));
+          const bytes = new Uint8Array(size).fill(255);
+          bytes.set([137, 80, 78, 71, 13, 10, 26, 10]);
+          held.items.add(new File([bytes], name, { type: "image/png" }));
           const field = document.querySelector("[data-files]");
           field.files = held.files;
           field.dispatchEvent(new Event("change"));

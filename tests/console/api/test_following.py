@@ -1,7 +1,12 @@
 """A session as it happens, over a line that may be lost."""
 
+import asyncio
+import contextlib
 import json
+import socket
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -154,6 +159,42 @@ def test_only_so_many_lines_are_open(program, console):
     assert json.loads(refused.read())["error"]["code"] == "too_many"
     first.close()
     second.close()
+
+
+def test_whoever_leaves_at_once_takes_no_place_away(program, console):
+    for _ in range(30):
+        line = socket.create_connection(("127.0.0.1", console.port))
+        line.sendall(
+            f"GET /api/v1/sessions/s1/events HTTP/1.1\r\nHost: 127.0.0.1:{console.port}\r\n"
+            f"Authorization: Bearer {program.token}\r\n\r\n".encode()
+        )
+        line.close()
+    wait_for(lambda: console.desk.streams.open == 0)
+
+
+def test_whoever_leaves_while_the_line_opens_leaves_nobody_reachable_behind(console, monkeypatch):
+    entered, left = threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def slowly():
+        entered.set()
+        time.sleep(0.2)
+        yield
+        left.set()
+
+    monkeypatch.setattr(console.desk.pipeline.broker, "attending", slowly)
+    caller = SimpleNamespace(attends=True, asked=console.desk.asked, holds=lambda: True)
+
+    async def leave():
+        first = asyncio.ensure_future(anext(following._lines(console.desk, caller, "s1", "e-0")))
+        while not entered.is_set():
+            await asyncio.sleep(0.005)
+        first.cancel()
+        await asyncio.wait([first])
+
+    asyncio.run(leave())
+    assert left.wait(5)
+    assert console.desk.streams.open == 0
 
 
 def test_whoever_asks_for_the_head_gets_only_that(program, console):

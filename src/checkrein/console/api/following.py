@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +15,7 @@ from checkrein.authority import perform
 from checkrein.authority.chat import Event, Line, chat_of
 from checkrein.console.api.answers import Refused, encoded
 from checkrein.console.api.callers import Caller
-from checkrein.console.api.streams import Streams
+from checkrein.console.api.streams import Held, Streams
 from checkrein.console.desk import Desk
 
 BEAT_SECONDS = 10.0
@@ -34,7 +33,7 @@ async def answer(request: Request, caller: Caller, params: dict[str, Any]) -> Re
     now = await run_in_threadpool(perform, caller.asked, "chat.events", {"session": session})
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
-    if not desk.streams.enter():
+    if desk.streams.is_full:
         raise Refused(429, "too_many", "Too many lines are open already.", "Close some.", retry_after="10")
     return StreamingResponse(
         _lines(desk, caller, session, after or str(now["last"])),
@@ -51,22 +50,22 @@ async def _lines(desk: Desk, caller: Caller, session: str, after: str) -> AsyncI
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(news.set)
 
-    attending: AbstractContextManager[None] = (
-        desk.pipeline.broker.attending() if caller.attends else contextlib.nullcontext()
-    )
-    line: Line | None = None
-    # In a thread: whoever records an answer holds the broker for as long as the disk takes.
-    await run_in_threadpool(attending.__enter__)
-    try:
-        line = await run_in_threadpool(chat_of(caller.asked).subscribe, session, after, tell)
+    # INVARIANT: whoever leaves, at whatever moment, leaves no place taken and nobody reachable behind.
+    with Held() as held:
+        if not desk.streams.enter():
+            return
+        held.take(desk.streams.leaving())
+        if caller.attends:
+            # In a thread: whoever records an answer holds the broker for as long as the disk takes.
+            await run_in_threadpool(held.take, desk.pipeline.broker.attending())
+
+        def follow() -> Line:
+            return held.take(contextlib.closing(chat_of(caller.asked).subscribe(session, after, tell)))
+
+        line = await run_in_threadpool(follow)
         yield f"retry: 1000\nid: {after}\n\n".encode()
         async for piece in _pieces(desk.streams, caller, line, news):
             yield piece
-    finally:
-        desk.streams.leave()
-        attending.__exit__(None, None, None)
-        if line is not None:
-            line.close()
 
 
 async def _pieces(streams: Streams, caller: Caller, line: Line, news: asyncio.Event) -> AsyncIterator[bytes]:

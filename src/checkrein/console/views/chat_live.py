@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from checkrein.authority.chat import chat_of
+from checkrein.console.api.streams import Held
 from checkrein.console.desk import Desk
 from checkrein.console.feed import MOST_LISTENERS
 from checkrein.console.rendering import page
@@ -58,21 +58,17 @@ async def live(request: Request) -> Response:
 
 
 async def _lines(desk: Desk, session: Signed, line: _Line, after: int | None) -> AsyncIterator[bytes]:
-    attending: AbstractContextManager[None] = desk.pipeline.broker.attending()
-    await run_in_threadpool(attending.__enter__)
-    both: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
-    sources = (desk.feed.listen(after), line.pieces())
-    pumps = [asyncio.create_task(_pump(desk, each, both)) for each in sources]
-    marks = _Marks("" if after is None else str(after), line.after)
-    try:
+    # INVARIANT: whoever leaves, at whatever moment, leaves nobody reachable behind. Nothing is waited for at
+    # the end: whoever left has cancelled all waiting.
+    with Held() as held, contextlib.ExitStack() as ends:
+        ends.callback(line.close)
+        await run_in_threadpool(held.take, desk.pipeline.broker.attending())
+        both: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+        for each in (desk.feed.listen(after), line.pieces()):
+            ends.callback(asyncio.create_task(_pump(desk, each, both)).cancel)
+        marks = _Marks("" if after is None else str(after), line.after)
         while desk.signin.is_open(session) and (piece := await both.get()):
             yield marks.put(piece)
-    finally:
-        # Nothing is waited for here: whoever left has cancelled all waiting.
-        for each in pumps:
-            each.cancel()
-        line.close()
-        attending.__exit__(None, None, None)
 
 
 async def _pump(desk: Desk, pieces: Any, into: asyncio.Queue[bytes]) -> None:

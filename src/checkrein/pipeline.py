@@ -76,6 +76,7 @@ class Pipeline:
                 project, self.policies.of(project).settings.audit.log_dir, state
             ),
             lambda project: mirror.default_folder(project, state),
+            self.ledger.recent,
         )
         self._finishes = Finishing(self.policies, self.ledger, self.mirror, clock)
         self.ledger.open(store)

@@ -194,3 +194,52 @@ def test_whatever_is_wrong_with_the_copy_later_lines_follow(pipeline, project, f
     assert "division" in pipeline.mirror.trouble
     pipeline.close()
     assert [each["id"] for each in lines(folder)] == entries
+
+
+def _lived(pipeline, project):
+    """Calls of every kind, some with their outcome."""
+    answers = ["denied", "approved"]
+    for command in ("ls", "git push", "make x", "ls -l", "make y"):
+        decided = pipeline.decide(call(project, command), asking=True)
+        word, entry = decided.verdict.word, decided.entry
+        if word == "ask":
+            word = pipeline.answer(entry, answers.pop(), actor="ada", channel="terminal")
+        if word == "approved":
+            pipeline.begin(entry)
+        if word in ("allow", "approved"):
+            pipeline.finish(entry, "success", output={"b": 1, "a": [2.5, None]})
+
+
+def test_lines_made_from_memory_are_those_read_back(pipeline, project, folder):
+    _lived(pipeline, project)
+    heard = lines(folder)
+    for path in folder.iterdir():
+        path.unlink()
+    pipeline.mirror._position = 0
+    pipeline.mirror._written.clear()
+    pipeline.mirror._recent = None
+    pipeline.mirror.catch_up()
+    assert heard and heard == lines(folder)
+
+
+def test_the_store_is_not_read_for_calls_heard_of_whole(pipeline, project, folder, monkeypatch):
+    pipeline.decide(call(project, "git push"))
+
+    def unread(*_):
+        raise AssertionError("read back")
+
+    monkeypatch.setattr("checkrein.ledger.mirror.records.after", unread)
+    entry = pipeline.decide(call(project)).entry
+    pipeline.finish(entry, "success")
+    assert [each["result"] for each in lines(folder)] == ["denied", "success"]
+    assert not pipeline.mirror.trouble
+
+
+def test_whoever_is_too_far_behind_reads_the_store(pipeline, project, folder, monkeypatch):
+    pipeline.decide(call(project, "git push"))
+    monkeypatch.setattr("checkrein.ledger.recent.MOST_ROWS", 2)
+    with pipeline.mirror._copying:
+        entries = [pipeline.decide(call(project)).entry for _ in range(3)]
+        pipeline.finish_soon([Outcome(entry, "success") for entry in entries]).result()
+    pipeline.mirror.catch_up()
+    assert [each["result"] for each in lines(folder)] == ["denied", *["success"] * 3]

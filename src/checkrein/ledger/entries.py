@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -72,7 +73,15 @@ class Entry(msgspec.Struct, kw_only=True):
 
 def moment(at: float) -> str:
     """A time as ISO 8601 in UTC."""
-    return f"{datetime.fromtimestamp(at, UTC).isoformat(timespec='milliseconds')[:-6]}Z"
+    second = int(at // 1)
+    # As `datetime` rounds: to the microsecond, and then down.
+    micros = round((at - second) * 1e6)
+    return f"{_second(second + micros // 1_000_000)}.{micros % 1_000_000 // 1000:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(number: int) -> str:
+    return datetime.fromtimestamp(number, UTC).isoformat()[:19]
 
 
 def body_of_row(row: Row) -> dict[str, Any]:

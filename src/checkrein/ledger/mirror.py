@@ -21,7 +21,8 @@ from pathlib import Path
 import msgspec
 
 from checkrein.ledger.entries import Entry, fold
-from checkrein.store import Store, Transaction, records
+from checkrein.ledger.recent import Recent
+from checkrein.store import Row, Store, Transaction, records
 from checkrein.store.changes import change_number, set_number
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.jsonl")
@@ -33,6 +34,8 @@ _WATERMARK = "mirror"
 _COLLECT, _GROUP, _BREAK = 0.05, 128, 0.005
 # So many lines of one commit are written at once.
 _FEW = 4
+# So many calls without a line are remembered.
+_MOST_OPEN = 1_024
 _LONGEST_GOODBYE = 5.0
 _DAY_SECONDS = 86_400
 _encode = msgspec.json.Encoder().encode
@@ -52,8 +55,13 @@ class Mirror:
     verdict waits for them.
     """
 
-    def __init__(self, store: Store, folders: Folders, fallback: Folders) -> None:
-        self._store, self._folders, self._fallback = store, folders, fallback
+    def __init__(
+        self, store: Store, folders: Folders, fallback: Folders, recent: Recent | None = None
+    ) -> None:
+        """`recent`: what was just written, for one who need not read it back."""
+        self._store, self._folders, self._fallback, self._recent = store, folders, fallback, recent
+        # The records of calls that have no line yet, as far as they were heard of.
+        self._open: dict[str, list[Row]] = {}
         self._position = change_number(store, _WATERMARK)
         self._written: dict[Path, int] = {}
         self._copying = threading.Lock()
@@ -108,24 +116,54 @@ class Mirror:
         """Trouble is remembered and tried again later."""
         position = self._position
         try:
-            settled = records.after(self._store, position, _SETTLING, holding=_REFUSED)
-            while group := list(islice(settled, _GROUP)):
-                entries = fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in group))))
+            for rows, entries in self._settled(position):
                 known = {entry.id: entry for entry in entries}
                 settled_now = [
                     (entry, row[1])
-                    for row in group
+                    for row in rows
                     if (entry := known.get(row[3])) is not None and entry.settled_by == row[0]
                 ]
                 for (project, _day), lines in groupby(settled_now, key=_place):
                     self._copy(project, list(lines))
-                position = group[-1][0]
+                position = rows[-1][0]
                 if pause and not self._closed:
                     time.sleep(pause)
             self.trouble = ""
         except Exception as error:  # noqa: BLE001 - INVARIANT: whatever is wrong with the copy, later lines follow
             self.trouble = f"the daily lines cannot be written: {error}"
         self._position = position
+
+    def _settled(self, position: int) -> Iterator[tuple[list[Row], list[Entry]]]:
+        """Records after this one that may settle a line, a few at a time, and the entries they belong to."""
+        fresh = self._recent.take(position) if self._recent is not None else None
+        if fresh is not None:
+            yield from self._heard(fresh)
+            return
+        self._open.clear()
+        head = records.head(self._store)
+        settled = records.after(self._store, position, _SETTLING, holding=_REFUSED)
+        while group := list(islice(settled, _GROUP)):
+            yield group, fold(records.of_entries(self._store, list(dict.fromkeys(row[3] for row in group))))
+            position = group[-1][0]
+        if head is not None and head[0] > position:
+            # Nothing up to here settles a line; what comes next is heard of.
+            yield [(head[0], 0.0, "", "")], []
+
+    def _heard(self, fresh: list[Row]) -> Iterator[tuple[list[Row], list[Entry]]]:
+        for start in range(0, len(fresh), 2 * _GROUP):
+            rows = fresh[start : start + 2 * _GROUP]
+            for row in rows:
+                if row[2] == "decided":
+                    self._open[row[3]] = [row]
+                elif row[3] in self._open:
+                    self._open[row[3]].append(row)
+            wanted = dict.fromkeys(row[3] for row in rows if row[2] in _SETTLING and _may_settle(row))
+            # INVARIANT: of a call that was not heard of from its beginning, everything is read.
+            missing = [entry for entry in wanted if entry not in self._open]
+            known = [row for entry in wanted for row in self._open.pop(entry, ())]
+            yield rows, fold([*known, *records.of_entries(self._store, missing)])
+        while len(self._open) > _MOST_OPEN:
+            del self._open[next(iter(self._open))]
 
     def remember(self, tx: Transaction) -> None:
         """Keep the position in the store, so that opening it again starts here."""
@@ -163,6 +201,10 @@ class Mirror:
             self._written[folder] = fresh[-1].settled_by or 0
         finally:
             os.close(descriptor)
+
+
+def _may_settle(row: Row) -> bool:
+    return row[2] != "decided" or _REFUSED in row[4]
 
 
 @lru_cache(maxsize=64)

@@ -14,16 +14,17 @@ from checkrein.errors import CheckreinError, LedgerError
 from checkrein.ledger.chain import GENESIS, Break, Link, body_of, first_break, seal
 from checkrein.ledger.checkpoints import Checkpoint, Signer
 from checkrein.ledger.entries import body_of_row
+from checkrein.ledger.recent import Recent
 from checkrein.ledger.terms import terms_of
-from checkrein.store import Reader, Store, Transaction, lookup, records
+from checkrein.store import Reader, Row, Store, Transaction, lookup, records
 
 CHECKPOINT_EVERY = 1000
-_HEAD, _CARDS, _FILED = "ledger.head", "ledger.cards", "ledger.filed"
+_HEAD, _CARDS, _FILED, _ROWS = "ledger.head", "ledger.cards", "ledger.filed", "ledger.rows"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _SHIFTS = tuple(range(70, -1, -10))
-# So many are filed at once; half as many, where others write anyway.
-FILE_EVERY = 32
+# So many are filed at once; a quarter as many, where others write anyway.
+FILE_EVERY = 64
 _SET_ASIDE = "Run `checkrein audit verify`; to go on, move the store aside and keep it as evidence."
 
 
@@ -68,6 +69,7 @@ class Ledger:
         self._last: tuple[int, str] | None = None
         self._unfiled: list[tuple[str, Sequence[str]]] = []
         self._filing = False
+        self.recent = Recent()
 
     def append(
         self, tx: Transaction, kind: str, data: dict[str, Any], *, entry: str = "", terms: Sequence[str] = ()
@@ -79,9 +81,13 @@ class Ledger:
         seq, at = seq + 1, self.clock()
         body = body_of(seq, at, kind, entry, data)
         sealed = seal(previous, body)
-        records.append(tx, (seq, at, kind, entry, body, sealed))
-        if _HEAD not in tx.scratch:
+        row = (seq, at, kind, entry, body, sealed)
+        records.append(tx, row)
+        rows = tx.scratch.get(_ROWS)
+        if rows is None:
+            rows = tx.scratch[_ROWS] = list[Row]()
             tx.after(lambda: self._committed(tx))
+        rows.append(row)
         tx.scratch[_HEAD] = (seq, sealed)
         if terms:
             tx.scratch.setdefault(_CARDS, []).append((entry, terms))
@@ -104,7 +110,7 @@ class Ledger:
     @property
     def worth_filing(self) -> bool:
         """Whether enough is not filed yet that somebody who writes anyway had better do it."""
-        return len(self._unfiled) >= FILE_EVERY // 2 and not self._filing
+        return len(self._unfiled) >= FILE_EVERY // 4 and not self._filing
 
     def checkpoint(self, tx: Transaction) -> Checkpoint | None:
         """Sign the head, unless there is nothing new to sign or what is there does not verify."""
@@ -150,6 +156,7 @@ class Ledger:
 
     def _committed(self, tx: Transaction) -> None:
         self._last = tx.scratch[_HEAD]
+        self.recent.add(tx.scratch[_ROWS])
         self._unfiled += tx.scratch.get(_CARDS, ())
 
     def _head(self, tx: Transaction) -> tuple[int, str]:

@@ -58,6 +58,7 @@ class Redactor:
     def __init__(self, masking: Masking = _NO_ADDITIONS) -> None:
         # Agents repeat themselves; what short texts became is remembered.
         self._short = lru_cache(_REMEMBERED)(self._masked)
+        self._name = lru_cache(_REMEMBERED)(self._names_secret)
         self._keys = tuple(filter(None, map(words_of, masking.keys)))
         self._hints = (*NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
         always = ("",)
@@ -142,6 +143,9 @@ class Redactor:
         return self.text(word)
 
     def _is_secret(self, name: str) -> bool:
+        return self._name(name) if len(name) <= _SHORT else self._names_secret(name)
+
+    def _names_secret(self, name: str) -> bool:
         lowered = name.lower()
         return any(hint in lowered for hint in self._hints) and self._strength(words_of(name)) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 REMEMBERED = ("session", "project", "tool", "decision", "domain")
@@ -14,5 +15,13 @@ def term(name: str, value: str) -> str:
 
 def terms_of(data: dict[str, Any]) -> list[str]:
     """Every term of a decision."""
-    plain = [term(name, data.get(name, "")) for name in REMEMBERED if name != "domain"]
-    return plain + [term("domain", domain) for domain in data.get("domains", ())]
+    get = data.get
+    plain = (get("session", ""), get("project", ""), get("tool", ""), get("decision", ""))
+    return [*_terms(plain, tuple(get("domains", ())))]
+
+
+@lru_cache(maxsize=1024)
+def _terms(plain: tuple[str, ...], domains: tuple[str, ...]) -> tuple[str, ...]:
+    """The calls of a session are mostly found by the same words."""
+    known = (term(name, value) for name, value in zip(REMEMBERED, plain, strict=False))
+    return (*known, *(term("domain", domain) for domain in domains))

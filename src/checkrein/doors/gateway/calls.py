@@ -30,7 +30,7 @@ from checkrein.doors.gateway.messages import (
     RpcError,
 )
 from checkrein.doors.gateway.outcomes import Outcomes
-from checkrein.doors.gateway.relay import Errand, Relay, onward
+from checkrein.doors.gateway.relay import Errand, Relay
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.finishing import About
@@ -333,11 +333,14 @@ class Calls:
 
     def _errand(self, made: Call, upstream: Upstream, entry: str, arguments: Message) -> Errand:
         # INVARIANT: what is executed is what was judged, and nothing a client put beside it.
-        given = onward(made.params, upstream)
-        kept: Message = {key: given[key] for key in ("_meta", "inputResponses") if key in given}
+        given = made.params
+        params: Message = {"name": made.offered.tool, "arguments": arguments}
+        if "_meta" in given:
+            params["_meta"] = given["_meta"]
+        if "inputResponses" in given and upstream.era == STATELESS:
+            params["inputResponses"] = given["inputResponses"]
         spec = self._servers.spec(made.offered.server)
         seconds = spec.timeout or self.call_seconds()
-        params = {**kept, "name": made.offered.tool, "arguments": arguments}
         edited = None if arguments is made.call.arguments else arguments
         # Only what a stateless client carries is bound to its request.
         bound = made.digest if made.client.era == STATELESS else ""

@@ -15,7 +15,7 @@ from checkrein.call import digest
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.clients import Client, Flight
 from checkrein.doors.gateway.inventory import Inventory
-from checkrein.doors.gateway.messages import Message, RpcError, encode
+from checkrein.doors.gateway.messages import STATELESS, Message, RpcError, encode
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.pipes import Gone
 from checkrein.doors.gateway.relay import Errand, Relay, wants_input
@@ -90,7 +90,9 @@ class Errands:
         limit = self._servers.spec(offered.server).timeout or seconds
         # INVARIANT: what is executed is what was judged.
         params = {**params, "name": offered.tool}
-        bound = digest(["tools/call", offered.name, offered.hash, params["arguments"]])
+        # Only what a stateless client carries is bound to its request.
+        state = ["tools/call", offered.name, offered.hash, params["arguments"]]
+        bound = digest(state) if client.era == STATELESS else ""
         errand = Errand(client, flight, upstream, "tools/call", params, limit, bound, entry)
         came: Came = await relay.carry(errand, lambda work: self.watch(offered, errand, work))
         return came

@@ -344,3 +344,37 @@ def test_one_that_ends_before_we_are_connected_ends_like_any_other(tmp_path):
 
     asyncio.run(main())
     gc.collect()
+
+
+def test_one_that_closed_its_input_at_once_is_told_by_its_end(tmp_path, monkeypatch):
+    class Closed:
+        """What the loop gives us where the other end is gone already."""
+
+        def __init__(self, made):
+            self._made = made
+            made.close()
+
+        def set_write_buffer_limits(self, high):
+            raise RuntimeError("the handler is closed")
+
+        def __getattr__(self, name):
+            return getattr(self._made, name)
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        connected = loop.connect_write_pipe
+
+        async def closed(*given):
+            made, protocol = await connected(*given)
+            return Closed(made), protocol
+
+        monkeypatch.setattr(loop, "connect_write_pipe", closed, raising=False)
+        ends = Ends(ServerSpec(name="a", command="/bin/sh", args=("-c", "sleep 0.2; exit 3")))
+        await ends.pipe.open()
+        ends.pipe.send({"jsonrpc": "2.0", "method": "hello"})
+        await until(lambda: ends.ends)
+        await ends.pipe.close()
+        assert ends.ends == ["exit status 3"]
+
+    asyncio.run(main())
+    gc.collect()

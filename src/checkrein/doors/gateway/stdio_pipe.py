@@ -123,8 +123,10 @@ class StdioPipe:
         await loop.connect_read_pipe(lambda: output, process.stdout)
         await loop.connect_read_pipe(lambda: errors, process.stderr)
         self._input, _ = await loop.connect_write_pipe(lambda: end, process.stdin)
-        # What waits is counted by `send`; nobody is ever paused.
-        self._input.set_write_buffer_limits(high=MOST_UNSENT)
+        # A process that ended at once closed it already; that is told by its end.
+        with contextlib.suppress(RuntimeError):
+            # What waits is counted by `send`; nobody is ever paused.
+            self._input.set_write_buffer_limits(high=MOST_UNSENT)
 
     def _end_for(self, heard: Callable[[bytes], None]) -> _End:
         made = _End(heard, self._lose)
@@ -135,6 +137,9 @@ class StdioPipe:
         line = self._input
         if line is None or self.ended:
             raise Gone(self.ended or "not open")
+        if line.is_closing():
+            # It ended a moment ago; whoever waits for an answer hears how.
+            return
         if line.get_write_buffer_size() + self._unsent_size > MOST_UNSENT:
             self._end("it does not read what it is sent")
             raise Gone(self.ended)
@@ -151,7 +156,7 @@ class StdioPipe:
     def _flush(self) -> None:
         self._collecting = False
         unsent, self._unsent, self._unsent_size = self._unsent, [], 0
-        if self._input is not None and not self.ended and unsent:
+        if self._input is not None and not self.ended and not self._input.is_closing() and unsent:
             self._input.write(b"".join(unsent))
 
     def _read_some(self, data: bytes) -> None:

@@ -84,7 +84,7 @@ def test_what_cannot_be_recorded_is_said(pipeline, project, monkeypatch):
     def broken(_outcomes):
         raise StoreError("The store is closed.")
 
-    monkeypatch.setattr(pipeline.store, "offer", broken)
+    monkeypatch.setattr(pipeline, "finish_soon", broken)
 
     async def go():
         kept = Outcomes(pipeline, said.append)

@@ -17,7 +17,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.store import Offer
 
 SECONDS = 0.05
-MOST = 32
+MOST = 256
 # Fewer than this are not worth going along with others.
 FEW = 8
 
@@ -64,18 +64,12 @@ class Outcomes:
         return found
 
     def _hand_over(self, waiting: list[Outcome]) -> Future[None] | None:
-        done: Future[None] = Future()
-
-        def tell(error: BaseException | None) -> None:
-            self._looked_at(waiting, error)
-            done.set_result(None)
-
         try:
-            # Right here where nobody else is writing: two threads at once cost each other more than the work.
-            self._pipeline.store.offer([Offer(self._pipeline.finishing(waiting), tell)])
+            done = self._pipeline.finish_soon(waiting)
         except CheckreinError as error:
             self._say(f"{len(waiting)} outcome(s) could not be recorded: {error}")
             return None
+        done.add_done_callback(lambda done: self._looked_at(waiting, done.exception()))
         return done
 
     def _looked_at(self, waiting: list[Outcome], error: BaseException | None) -> None:

@@ -284,3 +284,45 @@ def test_a_result_nested_beyond_reason_is_refused():
     failed = run("x = []\nfor i in range(200000):\n    x = [x]\nx")
     assert failed.kind == "error"
     assert "nested" in failed.message
+
+
+def test_a_script_gets_to_its_await_while_the_call_is_made():
+    async def go(engine):
+        session = await engine.open(TOOLS, Limits())
+        step = await session.start("x = await fs__read(path='a')\nx")
+        assert isinstance(step, Paused) and session._ahead.task is not None
+        await session._ahead.landed()
+        assert type(session._snapshot).__name__ == "AsyncFutureSnapshot"
+        return await session.resume({step.wanted[0].id: Answer(value=3)})
+
+    assert with_engine(go) == Ended(3)
+
+
+def test_what_goes_wrong_on_the_way_to_the_await_is_said_with_the_answer():
+    async def wrong():
+        raise RuntimeError("the worker is gone")
+
+    async def go(engine):
+        session = await engine.open(TOOLS, Limits())
+        step = await session.start("x = await fs__read(path='a')\nx")
+        await session._ahead.landed()
+        session._ahead.begin(wrong())
+        with pytest.raises(RuntimeError, match="gone"):
+            await session.resume({step.wanted[0].id: Answer(value=3)})
+        return session._worker
+
+    assert with_engine(go) is None
+
+
+@pytest.mark.parametrize("way", ["close", "dump"])
+def test_a_script_on_its_way_to_its_await_can_be_put_away_and_ended(way):
+    async def go(engine):
+        session = await engine.open(TOOLS, Limits())
+        step = await session.start("x = await fs__read(path='a')\nx")
+        if way == "close":
+            await session.close()
+            return session._ahead.task, session._worker
+        again = await engine.load(await session.dump(), TOOLS, Limits())
+        return await again.resume({step.wanted[0].id: Answer(value=3)})
+
+    assert with_engine(go) == ((None, None) if way == "close" else Ended(3))

@@ -13,7 +13,7 @@ import msgspec
 
 from checkrein.execute import yaml_text
 from checkrein.execute.python_values import NotPlainError, arguments, plain
-from checkrein.execute.sandbox import Tool
+from checkrein.execute.sandbox import Tool, Wanted
 
 PRELUDE = "import asyncio, json, codemode, yaml"
 _PARSE, _STRINGIFY = "yaml.parse", "yaml.stringify"
@@ -96,6 +96,14 @@ class Names:
                 raise NotPlainError(f"there is no tool {name[:100]!r}")
         # INVARIANT: only a name in the list we were given becomes a call.
         return Asked(name, arguments(name, positional, named)) if name in self._tools else None
+
+    def is_call(self, snapshot: Any, wanted: Wanted | None) -> bool:
+        """Whether the script stands at this call; at any, where it is not known any more."""
+        try:
+            asked = self.asked(str(snapshot.function_name), snapshot.args, snapshot.kwargs)
+        except NotPlainError:
+            return False
+        return wanted is None or asked == Asked(wanted.name, wanted.arguments)
 
     def helper(self, name: str) -> str:
         """Which of our own functions a name means, or nothing."""

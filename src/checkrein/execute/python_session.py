@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from checkrein.errors import InputError
+from checkrein.execute.python_ahead import Ahead
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import PRELUDE_FILE, Fault, fault_of, of_types, out_of_time
 from checkrein.execute.python_positions import Script
@@ -81,6 +82,7 @@ class PythonSession:
         self._snapshot: Any = None
         self._shelf: bytes = b""
         self._turn: asyncio.Future[Any] | None = None
+        self._ahead = Ahead()
         self._stopped: Fault | None = None
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -173,9 +175,6 @@ class PythonSession:
         if self._turn is not None:
             self._turn.cancel()
 
-    def _late(self) -> None:
-        self._stop(out_of_time(self._limits.seconds))
-
     def _failed(self, fault: Fault) -> Failed:
         if self._console.flooded:
             fault = Fault("output", "The script printed far more than is kept.")
@@ -212,7 +211,7 @@ class PythonSession:
                     source, print_callback=self._console, skip_type_check=not self._checked
                 )
             )
-            while self._asks_for_stubs():
+            while getattr(self._snapshot, "function_name", "") == "import_stubs":
                 await self._step(self._snapshot.resume_auto())
         except MontyTypingError as error:
             if fault := of_types(error.display(), source):
@@ -221,10 +220,8 @@ class PythonSession:
                 self._worker.feed_start(source, print_callback=self._console, skip_type_check=True),
             )
 
-    def _asks_for_stubs(self) -> bool:
-        return getattr(self._snapshot, "function_name", "") == "import_stubs"
-
     async def _go_on(self) -> Step:
+        await self._ahead.checked()
         if self._worker is None:
             await self._seat()
         if self._still is not None:
@@ -246,7 +243,7 @@ class PythonSession:
                 await self._look_up()
             elif not await self._settle():
                 return self._pause()
-            if self._still is not None:
+            if self._still is not None or self._ahead.task is not None:
                 return self._pause()
 
     async def _look_up(self) -> None:
@@ -286,7 +283,12 @@ class PythonSession:
         if ours and not snapshot.allow_eager_await and await self._is_plain(where.start, where.end):
             self._still = number
             return
-        await self._step(snapshot.resume({"future": ...}))
+        turn = snapshot.resume({"future": ...})
+        if snapshot.allow_eager_await:
+            # Nothing else of the script can run before the answer: it gets there while the call is made.
+            self._ahead.begin(self._step(turn))
+        else:
+            await self._step(turn)
 
     async def _is_plain(self, start: int, end: int) -> bool:
         if not self._script.was_read:
@@ -379,7 +381,9 @@ class PythonSession:
         began = time.monotonic()
         self._turn = asyncio.ensure_future(turn)
         left = max(0.0, self._limits.seconds - self._spent)
-        alarm = self._loop.call_later(left + _OWN_GRACE, self._late)
+        alarm = self._loop.call_later(
+            left + _OWN_GRACE, lambda: self._stop(out_of_time(self._limits.seconds))
+        )
         try:
             self._snapshot = await self._turn
         except _monty().MontyTypingError:
@@ -439,6 +443,7 @@ class PythonSession:
     async def _shelve(self) -> None:
         from pydantic_monty import MontyError
 
+        await self._ahead.landed()
         if self._worker is not None:
             with contextlib.suppress(MontyError):
                 self._shelf = await asyncio.to_thread(self._snapshot.dump)
@@ -466,12 +471,7 @@ class PythonSession:
             return False
         if self._still is None or snapshot.call_id != self._still:
             return False
-        wanted = self._waiting.get(self._still)
-        try:
-            asked = self._names.asked(str(snapshot.function_name), snapshot.args, snapshot.kwargs)
-        except NotPlainError:
-            return False
-        return wanted is None or asked == Asked(wanted.name, wanted.arguments)
+        return self._names.is_call(snapshot, self._waiting.get(self._still))
 
     def _state(self) -> State:
         return State(
@@ -490,6 +490,7 @@ class PythonSession:
         self._phase = "over"
         self._engine.seats.wake(id(self))
         self._stop(_ENDED)
+        await self._ahead.give_up()
         await self._release()
         self._shelf = b""
         self._engine.forget(self)

@@ -229,9 +229,9 @@ def test_of_a_thousand_calls_at_once_the_first_few_are_looked_at(talk, rules):
     talk.check()
 
 
-def test_a_result_of_fifty_megabytes_is_cut_for_the_model_and_blocks_nobody(talk, rules):
+def test_a_result_of_sixteen_megabytes_is_cut_for_the_model_and_blocks_nobody(talk, rules):
     async def huge(_call, _progress):
-        return text_result("x" * 50_000_000)
+        return text_result("x" * 16_000_000)
 
     rules.add("allow", "put")
     talk.tools.does["notes__put"] = huge

@@ -135,6 +135,7 @@ def test_it_is_found_exported_and_comes_back(talk):
 def test_a_run_that_waits_for_a_person_is_shown_so(talk):
     run = talk.say('/call notes__put {"a": 1}')
     (call,) = talk.asked()
+    talk.until("approval_required", run=run)
     assert talk.chat.session(id=talk.id)["run"]["state"] == "waiting"
     talk.chat.approve(run=call["run"], call=call["call_id"], actor="me")
     talk.over(run)

@@ -22,6 +22,7 @@ from checkrein.doors.chat.sessions import UNTITLED
 from checkrein.doors.chat.shown import message_view, session_view
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.ledger.record import new_id
+from checkrein.store.questions import ASKED, get_question
 
 _TAKEN_UP_SECONDS = 10.0
 _LONGEST_TITLE = 60
@@ -208,6 +209,9 @@ class Talking(Engine):
         """After a restart: a moment until its run waits for the answer again, and can act on all of it."""
         deadline = time.monotonic() + _TAKEN_UP_SECONDS
         while not self._pipeline.broker.is_awaited(entry) and time.monotonic() < deadline:
+            asked = get_question(self._pipeline.store, entry)
+            if asked is None or asked.state != ASKED:
+                return
             time.sleep(0.02)
 
     def _waiting(self, run: str, call: str) -> Invocation:

@@ -111,3 +111,11 @@ def test_an_edit_that_policy_refuses_leaves_the_call_as_it_was(talk, monkeypatch
     assert talk.tools.ran == [("notes__put", {"a": 1})]
     assert "changed the arguments" not in talk.answer()
     talk.check()
+
+
+def test_who_only_follows_gets_the_id_of_the_run_at_once(talk):
+    run = talk.chat.stream(session=talk.id, text="/slow 20\n/long 30")
+    live = talk.chat.session(id=talk.id)["run"]
+    assert live is not None and live["id"] == run
+    assert talk.chat.abort(run=run) == {"aborted": True}
+    assert talk.chat.abort(run=run) == {"aborted": False}

@@ -37,6 +37,13 @@ class Talking(Engine):
         """Say something; the answer comes as events."""
         return self._do(self._sent(session, text, attachments or [], model))
 
+    def stream(
+        self, *, session: str, text: str, attachments: list[Facts] | None = None, model: str = ""
+    ) -> str:
+        """The same, for who only wants to follow the answer: the id of its run, at once."""
+        run: str = self.send(session=session, text=text, attachments=attachments, model=model)["run"]
+        return run
+
     async def _sent(self, id: str, text: str, attachments: list[Facts], model: str) -> Facts:  # noqa: A002 - as above
         if not text.strip() and not attachments:
             raise InputError("There is nothing to send.")

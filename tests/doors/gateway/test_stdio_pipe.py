@@ -5,9 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
+import uvloop
 
 from checkrein.doors.gateway import stdio_pipe
 from checkrein.doors.gateway.messages import LARGEST
@@ -377,4 +379,42 @@ def test_one_that_closed_its_input_at_once_is_told_by_its_end(tmp_path, monkeypa
         assert ends.ends == ["exit status 3"]
 
     asyncio.run(main())
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_descriptor_is_closed_once_whatever_the_loop(tmp_path, kind):
+    """A second close would hit whatever another thread opened meanwhile under the same number."""
+    troubles, stopped = [], threading.Event()
+
+    def others():
+        while not stopped.is_set():
+            mine = [os.open("/dev/null", os.O_RDONLY) for _ in range(4)]
+            try:
+                for each in mine:
+                    os.fstat(each)
+                    os.close(each)
+            except OSError as error:
+                troubles.append(error)
+
+    async def main():
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(40):
+            ends = Ends(ServerSpec(name="a", command="/bin/sh", args=("-c", "exit 3")))
+            await ends.pipe.open()
+            await until(lambda ends=ends: ends.ends)
+            await ends.pipe.close()
+        stopped.set()
+        await asyncio.to_thread(thread.join)
+        assert len(os.listdir("/dev/fd")) <= before
+
+    thread = threading.Thread(target=others)
+    with asyncio.Runner(loop_factory=kind) as runner:
+        thread.start()
+        try:
+            runner.run(main())
+        finally:
+            stopped.set()
+            thread.join()
+    assert not troubles
     gc.collect()

@@ -13,7 +13,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from checkrein.doors.gateway import leftovers
 from checkrein.doors.gateway.messages import LARGEST, MalformedError, Message, decode, encode
@@ -120,9 +120,9 @@ class StdioPipe:
         # All of them before the first is connected: the process may end at any moment.
         output, errors = self._end_for(self._read_some), self._end_for(self._tail.feed)
         end = self._end_for(_nothing)
-        await loop.connect_read_pipe(lambda: output, process.stdout)
-        await loop.connect_read_pipe(lambda: errors, process.stderr)
-        self._input, _ = await loop.connect_write_pipe(lambda: end, process.stdin)
+        await loop.connect_read_pipe(lambda: output, _handed_over(process.stdout, loop))
+        await loop.connect_read_pipe(lambda: errors, _handed_over(process.stderr, loop))
+        self._input, _ = await loop.connect_write_pipe(lambda: end, _handed_over(process.stdin, loop))
         # A process that ended at once closed it already; that is told by its end.
         with contextlib.suppress(RuntimeError):
             # What waits is counted by `send`; nobody is ever paused.
@@ -305,6 +305,18 @@ class StdioPipe:
 
 def _nothing(*_: object) -> None:
     pass
+
+
+def _handed_over(pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> IO[bytes]:
+    """The pipe for a loop to have and to close.
+
+    INVARIANT: a descriptor is closed once. uvloop closes it by its number and then closes the file as well;
+    by then another thread's file or connection may go by that number.
+    """
+    with pipe:
+        descriptor = os.dup(pipe.fileno())
+    closes_by_number = type(loop).__module__.partition(".")[0] == "uvloop"
+    return os.fdopen(descriptor, pipe.mode, buffering=0, closefd=not closes_by_number)
 
 
 def _started(spec: ServerSpec) -> subprocess.Popen[bytes]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -110,14 +112,22 @@ def _client(project: str) -> Iterator[_Client]:
     program.write_text(_PROGRAM, encoding="utf-8")
     words = [sys.executable, "-I", "-S", str(program), *pump_words(door_file())]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, bufsize=0) as pump:  # noqa: S603 - our own programs
+    with subprocess.Popen(  # noqa: S603 - our own programs
+        words, stdin=pipe, stdout=pipe, bufsize=0, start_new_session=True
+    ) as pump:
         # Whatever is not heard by then never will be.
-        patience = threading.Timer(_PATIENCE, pump.kill)
+        patience = threading.Timer(_PATIENCE, _hang_up, (pump,))
         patience.start()
         try:
             yield _Client(pump)
         finally:
             patience.cancel()
+
+
+def _hang_up(pump: subprocess.Popen[bytes]) -> None:
+    """End the program and what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pump.pid, signal.SIGKILL)
 
 
 class _Client:

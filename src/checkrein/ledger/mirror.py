@@ -65,6 +65,8 @@ class Mirror:
         self._position = change_number(store, _WATERMARK)
         self._written: dict[Path, int] = {}
         self._copying = threading.Lock()
+        # Whoever ends it finds its thread started, or not begun at all.
+        self._beginning = threading.Lock()
         self._thread: threading.Thread | None = None
         self._many = threading.Event()
         self._closed = False
@@ -84,9 +86,11 @@ class Mirror:
             finally:
                 self._copying.release()
             return
-        if self._thread is None and not self._closed:
-            self._thread = threading.Thread(target=self._follow_up, name="checkrein-mirror", daemon=True)
-            self._thread.start()
+        with self._beginning:
+            if self._thread is None and not self._closed:
+                made = threading.Thread(target=self._follow_up, name="checkrein-mirror", daemon=True)
+                made.start()
+                self._thread = made
         self._many.set()
 
     def _follow_up(self) -> None:
@@ -106,7 +110,8 @@ class Mirror:
 
     def close(self) -> None:
         """Copy what is left, and end the thread."""
-        self._closed = True
+        with self._beginning:
+            self._closed = True
         self._many.set()
         if self._thread is not None:
             self._thread.join(_LONGEST_GOODBYE)

@@ -11,7 +11,7 @@ from ground import SOAK
 
 TESTS = Path(__file__).parent.parent
 # Before and after each write and around what tools do: the conversation has about 140 such steps.
-POINTS = range(1, 150) if SOAK else range(2, 140, 7)
+POINTS = range(1, 150) if SOAK else range(2, 140, 15)
 
 
 @pytest.fixture(scope="module")

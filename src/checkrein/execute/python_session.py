@@ -445,7 +445,7 @@ class PythonSession:
 
         await self._ahead.landed()
         if self._worker is not None:
-            with contextlib.suppress(MontyError):
+            with contextlib.suppress(MontyError, RuntimeError):  # one that ended on its way has none to give
                 self._shelf = await asyncio.to_thread(self._snapshot.dump)
             await self._release()
 

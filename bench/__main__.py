@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ SECTIONS = {
     "recording": recording.section,
     "looking_up": looking_up.section,
 }
+_MARKED = re.compile(r"<!-- (\w+) -->\n(.*?)(?=<!-- \w+ -->|\Z)", re.DOTALL)
 OPENING = """# Performance
 
 Written by `make bench`; do not edit. Trust the ratios: each figure stands beside its floor from the same
@@ -50,16 +52,18 @@ run on the same machine ({machine}).
 
 def main() -> None:
     wanted = sys.argv[1:] or list(SECTIONS)
-    pieces = []
+    pieces = {}
     for name in wanted:
         print(f"measuring {name} ...", file=sys.stderr)
-        pieces.append(SECTIONS[name]())
-        print(pieces[-1])
-    if len(wanted) == len(SECTIONS):
-        machine = (
-            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores"
-        )
-        TARGET.write_text(OPENING.format(machine=machine) + "\n".join(pieces), encoding="utf-8")
+        pieces[name] = SECTIONS[name]()
+        print(pieces[name])
+    machine = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores"
+    TARGET.write_text(page(TARGET.read_text("utf-8"), pieces, machine), encoding="utf-8")
 
 
-main()
+def page(before: str, pieces: dict[str, str], machine: str) -> str:
+    """The page with these sections measured anew; the others stay, each from a run of its own."""
+    kept = dict(_MARKED.findall(before))
+    found = {name: pieces.get(name) or kept.get(name, "") for name in SECTIONS}
+    body = "\n".join(f"<!-- {name} -->\n{text.strip()}\n" for name, text in found.items() if text)
+    return OPENING.format(machine=machine) + body

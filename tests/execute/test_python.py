@@ -51,6 +51,7 @@ def test_a_script_goes_on_in_another_process(tmp_path):
     program = """
         import asyncio, sys
         from pathlib import Path
+        from checkrein.execute.leaving import leave
         from checkrein.execute.python import PythonEngine
         from checkrein.execute.sandbox import Answer, Limits, Tool
         async def main():
@@ -60,6 +61,7 @@ def test_a_script_goes_on_in_another_process(tmp_path):
             print(await session.resume({int(number): Answer(value=number) for number in sys.argv[2:]}))
             await engine.close()
         asyncio.run(main())
+        leave()
     """
     numbers = [str(wanted.id) for wanted in step.wanted]
     command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run"), *numbers]

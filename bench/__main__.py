@@ -52,6 +52,8 @@ run on the same machine ({machine}).
 
 def main() -> None:
     wanted = sys.argv[1:] or list(SECTIONS)
+    if unknown := sorted(set(wanted) - set(SECTIONS)):
+        sys.exit(f"There is no measurement called {unknown[0]}; there are: {', '.join(SECTIONS)}.")
     pieces = {}
     for name in wanted:
         print(f"measuring {name} ...", file=sys.stderr)
@@ -67,3 +69,7 @@ def page(before: str, pieces: dict[str, str], machine: str) -> str:
     found = {name: pieces.get(name) or kept.get(name, "") for name in SECTIONS}
     body = "\n".join(f"<!-- {name} -->\n{text.strip()}\n" for name, text in found.items() if text)
     return OPENING.format(machine=machine) + body
+
+
+if __name__ == "__main__":
+    main()

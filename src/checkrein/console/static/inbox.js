@@ -133,7 +133,7 @@ function press(card, key) {
 }
 
 function unfold(card, part) {
-  const details = card.querySelector(`[data-part="${part}"]`);
+  const details = card.querySelector(`[data-unfold="${part}"]`);
   if (!details) return;
   details.open = true;
   details.querySelector("textarea, input:not([value='']), select")?.focus();
@@ -159,7 +159,7 @@ document.addEventListener("keydown", (event) => {
 
 list.addEventListener("toggle", (event) => {
   // Who opens it means to remember the least there is; who closes it means nothing.
-  if (!event.target.matches('[data-part="remember"]')) return;
+  if (!event.target.matches('[data-unfold="remember"]')) return;
   const choices = event.target.querySelectorAll("[name=remember]");
   choices[event.target.open && choices.length > 1 ? 1 : 0].checked = true;
 }, true);

@@ -1,14 +1,12 @@
 // Calls that wait for an answer, in the conversation: answered by a click or by the keys of the inbox.
 
+import { answerKeys, arrived, focus, step, typedIn, watchAnswers, whileTyping } from "./answering.js";
 import { say } from "./console.js";
 import { pathOf, post, sent } from "./chat_page.js";
 
-// A person who was moved to a card by an answer has to see it before a key can allow it.
-const SEEN_MS = 400;
 const all = document.querySelector("[data-all-waiting]");
 const keys = document.querySelector("[data-keys]");
 const text = document.querySelector("[data-text]");
-let arrivedAt = -Infinity;
 let scroll = null;
 let refresh = null;
 
@@ -32,68 +30,30 @@ export function keepCards(old, node) {
   }
 }
 
-function focus(card) {
-  if (!card) return;
-  card.focus({ preventScroll: true });
-  card.scrollIntoView({ block: "nearest" });
-}
-
-function step(by) {
-  const found = cards();
-  if (!found.length) return;
-  const at = found.indexOf(current());
-  focus(found[at < 0 ? 0 : Math.min(found.length - 1, Math.max(0, at + by))]);
-}
-
 async function answer(form, submitter) {
   const card = form.closest("[data-card]");
   if (card.classList.contains("busy")) return;
   card.classList.add("busy");
   const found = await post(pathOf(form), sent(form, submitter));
   card.classList.remove("busy");
-  if (found.ok) { arrivedAt = performance.now(); say(found.text); return; }
+  if (found.ok) { arrived(); say(found.text); return; }
   card.querySelector("[data-trouble]").replaceChildren(...found.nodes);
   if (!found.nodes.length) card.querySelector("[data-trouble]").textContent = found.text;
 }
 
-function press(card, key) {
-  if (key === "a" && performance.now() - arrivedAt < SEEN_MS) return;
-  if (key === "a" && card.dataset.level === "red" && !card.dataset.armed) {
-    // Twice for what cannot be taken back.
-    card.dataset.armed = "1";
-    card.querySelector("[data-hint]").textContent = "Press a again to allow";
-    say("Dangerous. Press a again to allow.");
-    setTimeout(() => { delete card.dataset.armed; const hint = card.querySelector("[data-hint]"); if (hint) hint.textContent = ""; }, 4000);
-    return;
-  }
-  card.querySelector(`[data-key="${key}"]`)?.click();
-}
-
-function unfold(card, part) {
-  const details = card.querySelector(`[data-unfold="${part}"]`);
-  if (!details) return;
-  details.open = true;
-  details.querySelector("textarea, input:not([value='']), select")?.focus();
-}
-
 function pressed(event) {
   if (document.querySelector("dialog[open]")) return;
-  const typing = event.target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select");
+  const typing = typedIn(event);
   const card = current();
-  if (event.key === "Escape" && typing && card) { typing.closest("details")?.removeAttribute("open"); focus(card); return; }
+  if (whileTyping(event, card, typing)) return;
   if (event.key === "Escape" && typing === text) { if (cards().length) focus(cards()[0]); else scroll.focus(); return; }
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && card && typing) {
-    typing.closest("details")?.querySelector("button[type=submit]")?.click();
-    return;
-  }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   const asks = card?.dataset.state === "waiting" ? card : null;
   const act = {
-    j: () => step(1), k: () => step(-1), "?": () => keys.showModal(), c: () => text.focus(),
+    ...answerKeys(asks, "allow"),
+    j: () => step(cards(), card, 1), k: () => step(cards(), card, -1), "?": () => keys.showModal(), c: () => text.focus(),
     "/": () => document.querySelector("[data-search] input").focus(),
     s: () => { const stop = document.querySelector("[data-stop]"); if (!stop.hidden) stop.click(); },
-    a: () => asks && press(asks, "a"), d: () => asks && press(asks, "d"),
-    m: () => asks && unfold(asks, "message"), e: () => asks && unfold(asks, "edit"), r: () => asks && unfold(asks, "remember"),
   }[event.key];
   if (act) { event.preventDefault(); act(); }
 }
@@ -101,19 +61,8 @@ function pressed(event) {
 export function watchCards(inside, again) {
   scroll = inside;
   refresh = again;
-  scroll.addEventListener("submit", (event) => {
-    const form = event.target.closest("[data-answer]");
-    if (!form || !event.submitter) return;
-    event.preventDefault();
-    answer(form, event.submitter);
-  });
+  watchAnswers(scroll, answer);
   scroll.addEventListener("expired", () => setTimeout(refresh, 300));
-  scroll.addEventListener("toggle", (event) => {
-    // Who opens it means to remember the least there is; who closes it means nothing.
-    if (!event.target.matches('[data-unfold="remember"]')) return;
-    const choices = event.target.querySelectorAll("[name=remember]");
-    choices[event.target.open && choices.length > 1 ? 1 : 0].checked = true;
-  }, true);
   all.addEventListener("submit", async (event) => {
     event.preventDefault();
     const fields = sent(all, event.submitter);

@@ -1,5 +1,6 @@
 // The inbox, live and by keys. Everything it shows comes as a piece of page from the server.
 
+import { answerKeys, arrived, focus, step, typedIn, watchAnswers, whileTyping } from "./answering.js";
 import { count, hear, piece, say } from "./console.js";
 
 const list = document.querySelector("[data-cards]");
@@ -9,9 +10,6 @@ const total = document.querySelector("[data-total]");
 const several = document.querySelector("#several");
 const keys = document.querySelector("[data-keys]");
 const limit = Number(list.dataset.limit);
-// A person who was moved to a card by an answer has to see it before a key can approve it.
-const SEEN_MS = 400;
-let arrivedAt = -Infinity;
 let waiting = Number(list.dataset.number);
 
 function cards() { return [...list.querySelectorAll("[data-question]")]; }
@@ -24,19 +22,6 @@ function tally() {
   several.hidden = number < 2;
   total.textContent = number === 0 ? "Nothing waits for you" : number === 1 ? "1 question waits for you" : `${number} questions wait for you, oldest first`;
   document.title = `${number ? `(${number}) ` : ""}Inbox · Checkrein`;
-}
-
-function focus(card) {
-  if (!card) return;
-  card.focus({ preventScroll: true });
-  card.scrollIntoView({ block: "nearest" });
-}
-
-function step(by) {
-  const all = cards();
-  if (!all.length) return;
-  const at = all.indexOf(current());
-  focus(all[at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + by))]);
 }
 
 let filling = false;
@@ -82,7 +67,7 @@ function settle(card, node) {
   say(node.textContent.trim().replace(/\s+/g, " "));
   card.replaceWith(node);
   waiting = Math.max(0, waiting - 1);
-  if (was) { arrivedAt = performance.now(); if (next) focus(next); else node.focus(); }
+  if (was) { arrived(); if (next) focus(next); else node.focus(); }
   tally();
   picked();
   // It stays where it was for a moment, then goes to the others that are settled.
@@ -106,63 +91,24 @@ async function send(form, submitter) {
   } finally { card.classList.remove("busy"); }
 }
 
-list.addEventListener("submit", (event) => {
-  const form = event.target.closest("[data-answer]");
-  if (!form || !event.submitter) return;
-  event.preventDefault();
-  send(form, event.submitter);
-});
-
+watchAnswers(list, send);
 list.addEventListener("expired", (event) => {
   const card = event.target.closest("[data-question]");
   if (card) setTimeout(() => refresh(card.dataset.question), 300);
 });
 
-function press(card, key) {
-  const button = card.querySelector(`[data-key="${key}"]`);
-  if (key === "a" && performance.now() - arrivedAt < SEEN_MS) return;
-  if (key === "a" && card.dataset.level === "red" && !card.dataset.armed) {
-    // Twice for what cannot be taken back.
-    card.dataset.armed = "1";
-    card.querySelector("[data-hint]").textContent = "Press a again to approve";
-    say("Dangerous. Press a again to approve.");
-    setTimeout(() => { delete card.dataset.armed; const hint = card.querySelector("[data-hint]"); if (hint) hint.textContent = ""; }, 4000);
-    return;
-  }
-  button.click();
-}
-
-function unfold(card, part) {
-  const details = card.querySelector(`[data-unfold="${part}"]`);
-  if (!details) return;
-  details.open = true;
-  details.querySelector("textarea, input:not([value='']), select")?.focus();
-}
-
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select");
+  const typing = typedIn(event);
   const card = current();
-  if (event.key === "Escape" && card && typing) { typing.closest("details")?.removeAttribute("open"); focus(card); return; }
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && card && typing) {
-    typing.closest("details")?.querySelector("button[type=submit]")?.click();
-    return;
-  }
+  if (whileTyping(event, card, typing)) return;
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat || keys.open) return;
   const act = {
-    j: () => step(1), k: () => step(-1), "?": () => keys.showModal(),
-    a: () => card && press(card, "a"), d: () => card && press(card, "d"),
-    m: () => card && unfold(card, "message"), e: () => card && unfold(card, "edit"), r: () => card && unfold(card, "remember"),
+    ...answerKeys(card, "approve"),
+    j: () => step(cards(), card, 1), k: () => step(cards(), card, -1), "?": () => keys.showModal(),
     x: () => { const box = card?.querySelector(".pick input"); if (box) { box.checked = !box.checked; picked(); } },
   }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
-
-list.addEventListener("toggle", (event) => {
-  // Who opens it means to remember the least there is; who closes it means nothing.
-  if (!event.target.matches('[data-unfold="remember"]')) return;
-  const choices = event.target.querySelectorAll("[name=remember]");
-  choices[event.target.open && choices.length > 1 ? 1 : 0].checked = true;
-}, true);
 
 function picked() {
   // Answers for many show themselves once there are many to answer.

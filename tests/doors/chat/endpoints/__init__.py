@@ -9,8 +9,9 @@ request's JSON.
 
 import asyncio
 import json
-import threading
 from dataclasses import dataclass, field
+
+from doors.chat.endpoints.listening import Listening
 
 MODELS = ("first-model", "second-model")
 
@@ -78,14 +79,13 @@ def _pieces(said):
     return [word if at == 0 else f" {word}" for at, word in enumerate(words)] if said else []
 
 
-class Endpoint:
+class Endpoint(Listening):
     """The part all three share: HTTP, streaming and faults. `speech` knows a provider's words."""
 
     def __init__(self, speech, script=(), *, models=MODELS, key=None, tls=None):
         self.speech, self.script, self.models = speech, list(script) or [Turn("Hello there")], models
         self.key, self.tls = key, tls
         self.requests, self.left = [], 0
-        self.port = 0
 
     @property
     def url(self):
@@ -96,41 +96,11 @@ class Endpoint:
         """The requests that were for an answer of a model."""
         return [each for each in self.requests if each.method == "POST"]
 
-    def __enter__(self):
-        ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
-        self.thread.start()
-        assert ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.over.set)
-        self.thread.join(10)
-        assert not self.thread.is_alive()
-
-    async def _serve(self, ready):
-        self.loop, self.over, self.tasks = asyncio.get_running_loop(), asyncio.Event(), set()
-        server = await asyncio.start_server(self._client, "127.0.0.1", self.port, ssl=self.tls)
-        self.port = server.sockets[0].getsockname()[1]
-        ready.set()
-        await self.over.wait()
-        server.close()
-        for task in list(self.tasks):
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-    async def _client(self, reader, writer):
-        self.tasks.add(asyncio.current_task())
-        try:
-            while (request := await _read(reader)) is not None:
-                self.requests.append(request)
-                if not await self._answer(request, reader, writer):
-                    break
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self.tasks.discard(asyncio.current_task())
-            writer.transport.abort() if writer.transport.is_closing() else writer.close()
+    async def talk(self, reader, writer):
+        while (request := await _read(reader)) is not None:
+            self.requests.append(request)
+            if not await self._answer(request, reader, writer):
+                break
 
     async def _answer(self, request, reader, writer):
         """Whether the connection stays."""

@@ -5,12 +5,13 @@ import base64
 import datetime
 import ipaddress
 import ssl
-import threading
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from doors.chat.endpoints.listening import Listening
 
 
 class Authority:
@@ -63,7 +64,7 @@ class Authority:
         return named.sign(self.root_key, hashes.SHA256())
 
 
-class Proxy:
+class Proxy(Listening):
     """Looks for every host on this machine, so that a made-up name reaches a test's endpoint."""
 
     def __init__(self, password="", tls=None):
@@ -73,39 +74,7 @@ class Proxy:
     def address(self):
         return f"127.0.0.1:{self.port}"
 
-    def __enter__(self):
-        ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
-        self.thread.start()
-        assert ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.over.set)
-        self.thread.join(10)
-
-    async def _serve(self, ready):
-        self.loop, self.over, self.tasks = asyncio.get_running_loop(), asyncio.Event(), set()
-        server = await asyncio.start_server(self._client, "127.0.0.1", 0, ssl=self.tls)
-        self.port = server.sockets[0].getsockname()[1]
-        ready.set()
-        await self.over.wait()
-        server.close()
-        for task in list(self.tasks):
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-    async def _client(self, reader, writer):
-        self.tasks.add(asyncio.current_task())
-        try:
-            await self._relay(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self.tasks.discard(asyncio.current_task())
-            writer.close()
-
-    async def _relay(self, reader, writer):
+    async def talk(self, reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, _ = head.split(b"\r\n")[0].decode().split(" ", 2)
         self.asked.append((method, target))

@@ -1,7 +1,7 @@
 """A process that holds a conversation and is made to die in the middle of it, at a step that is counted.
 
 Reads jobs, one JSON document a line; each is done in a process of its own that is forked from this one, so
-that what is heavy is loaded once.
+that what is heavy is loaded once: this one has held a conversation itself before the first job.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -126,10 +127,26 @@ def go_on(place):
     talk.close()
 
 
-def do(job):
-    place = Path(job["place"])
+def live_in(place):
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
         os.environ[name] = str(place)
+
+
+def load():
+    """Everything a conversation needs, by holding one; nothing of it is left that a child could share."""
+    with tempfile.TemporaryDirectory() as place:
+        live_in(place)
+        pipeline = opened()
+        talk = Talk(pipeline, notes(pipeline, Path(place) / "ran"))
+        talk.say(SCRIPT)
+        answer_all(talk)
+        talk.close()
+    assert threading.enumerate() == [threading.main_thread()], "a child would lack its threads"
+
+
+def do(job):
+    place = Path(job["place"])
+    live_in(place)
     if job["do"] == "begin":
         begin(place, job["die"])
     else:
@@ -137,6 +154,7 @@ def do(job):
 
 
 def main():
+    load()
     for line in sys.stdin:
         child = os.fork()
         if not child:

@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 from ground import SOAK
 
-# Every one starts servers of its own, which load what talks to models.
-pytestmark = pytest.mark.e2e
-
 TESTS = Path(__file__).parent.parent
 # Before and after each write and around what tools do: the conversation has about 140 such steps.
-POINTS = range(1, 150) if SOAK else range(2, 140, 15)
+POINTS = range(1, 150) if SOAK else range(2, 140, 7)
 
 
 @pytest.fixture(scope="module")

@@ -331,7 +331,7 @@ def kill(talk):
         stopped.set()
         gate.wait()
 
-    talk.chat._loop.call_soon_threadsafe(freeze)
+    talk.chat._own.loop.call_soon_threadsafe(freeze)
     assert stopped.wait(SECONDS)
     talk.killed = True
     talk.pipeline.store.close()

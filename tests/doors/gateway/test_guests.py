@@ -202,7 +202,7 @@ def test_a_call_given_up_before_anybody_looked_at_it_is_on_the_record_and_never_
         await visitor.made("env")
         call, entry = await visitor.judged("echo")
         held, free = threading.Event(), threading.Event()
-        visitor.gateway._loop.call_soon_threadsafe(lambda: (held.set(), free.wait(10)))
+        visitor.gateway._own.loop.call_soon_threadsafe(lambda: (held.set(), free.wait(10)))
         await asyncio.to_thread(held.wait, 10)
         waits = asyncio.ensure_future(visitor.carry(call, entry))
         await asyncio.sleep(0.05)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import secrets
-import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -23,13 +21,14 @@ from checkrein.doors.chat.providers import Picked, Providers
 from checkrein.doors.chat.runs import Runs
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.tools import NoTools, Tools
-from checkrein.errors import InputError, StoreError
+from checkrein.errors import InputError
+from checkrein.own_loop import OwnLoop
 from checkrein.pipeline import Pipeline
 from checkrein.settings import Settings
 
 T = TypeVar("T")
 Facts = dict[str, Any]
-_ANSWER_SECONDS, _STOP_SECONDS = 330.0, 10.0
+_ANSWER_SECONDS = 330.0
 
 
 class Engine:
@@ -55,38 +54,20 @@ class Engine:
         )
         self._agent = agent
         self._runs = Runs(agent, self._sessions, self._lines, secrets.token_hex(8), say)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ending: asyncio.Event | None = None
-        self._thread: threading.Thread | None = None
+        self._own = OwnLoop("checkrein-chat", "Chat", self._serve, say)
 
     def open(self) -> None:
         """Begin; returns when it can be asked. Runs that wait go on."""
-        up = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(up,), name="checkrein-chat", daemon=True)
-        self._thread.start()
-        up.wait()
-        if self._loop is None:
-            raise StoreError("Chat could not be started.", remedy="Run `checkrein doctor`.")
+        self._own.open()
 
-    def _run(self, up: threading.Event) -> None:
-        try:
-            asyncio.run(self._serve(up))
-        except Exception as error:  # noqa: BLE001 - the other doors go on without it
-            self._say(f"chat ended: {type(error).__name__}: {error}")
-        finally:
-            self._loop = None
-            up.set()
-
-    async def _serve(self, up: threading.Event) -> None:
-        self._ending = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
+    async def _serve(self, own: OwnLoop) -> None:
         # Before anybody asks: what a crash left half imported or half deleted is nobody's.
         await asyncio.to_thread(self._sessions.sweep)
         # Before anybody is heard: a session whose run waits is not taken for a free one.
         await self._runs.resume()
-        up.set()
+        own.up()
         try:
-            await self._ending.wait()
+            await own.ending.wait()
         finally:
             await self._runs.close()
             with contextlib.suppress(Exception):
@@ -94,12 +75,7 @@ class Engine:
 
     def close(self) -> None:
         """Keep what was written, and end."""
-        loop, ending, thread = self._loop, self._ending, self._thread
-        if loop is not None and ending is not None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(ending.set)
-        if thread is not None:
-            thread.join(_STOP_SECONDS)
+        self._own.close()
 
     @property
     def busy(self) -> int:
@@ -107,18 +83,7 @@ class Engine:
         return len(self._runs.live)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        loop = self._loop
-        if loop is None:
-            work.close()
-            raise StoreError("Chat is not running.", remedy="Run `checkrein doctor`.")
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result(_ANSWER_SECONDS)
-        except concurrent.futures.TimeoutError:
-            future.cancel()
-            raise StoreError("Chat did not answer in time.", remedy="Try again.") from None
-        except concurrent.futures.CancelledError:
-            raise StoreError("The server is stopping.", remedy="Try again in a moment.") from None
+        return self._own.do(work, _ANSWER_SECONDS)
 
     def _settings(self) -> Settings:
         return self._pipeline.policies.of("", "chat").settings

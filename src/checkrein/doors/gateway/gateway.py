@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import socket
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from functools import cached_property
@@ -23,13 +21,14 @@ from checkrein.doors.gateway.sealing import Seal
 from checkrein.doors.gateway.sign_in_attempts import Attempt, Attempts, check_address
 from checkrein.doors.gateway.signed_in import forget_sign_in
 from checkrein.errors import CheckreinError, NotFoundError, StoreError
+from checkrein.own_loop import OwnLoop
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.settings.servers import ServerSpec
 from checkrein.settings.sources import state_dir
 
 T = TypeVar("T")
-_LOOK_SECONDS, _ANSWER_SECONDS, _STOP_SECONDS = 1.0, 120.0, 10.0
+_LOOK_SECONDS, _ANSWER_SECONDS = 1.0, 120.0
 # How long the loop looks at definitions before it turns to whoever waits.
 _AT_A_TIME = 0.01
 
@@ -39,16 +38,14 @@ class Gateway:
 
     def __init__(self, pipeline: Pipeline, agents: Agents, say: Callable[[str], None]) -> None:
         self._pipeline, self._agents, self._say = pipeline, agents, say
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        name, loop = "checkrein-gateway", _loop_factory()
+        self._own = OwnLoop(name, "The gateway", self._serve, say, factory=loop, after=self._after)
         self._hub: Hub | None = None
         self._guests: Guests | None = None
         self._front: StdioFront | None = None
         self._http: Any = None
         self._tokens: Any = None
-        self._ending: asyncio.Event | None = None
         self._attempts = Attempts(self._signed_in)
-        self._fault = ""
 
     @cached_property
     def _seal(self) -> Seal:
@@ -58,45 +55,27 @@ class Gateway:
 
     def open(self) -> None:
         """Begin; returns when clients can come in."""
-        up = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(up,), name="checkrein-gateway", daemon=True)
-        self._thread.start()
-        up.wait()
-        if self._fault:
-            raise StoreError(
-                f"The gateway could not be started: {self._fault}", remedy="Run `checkrein doctor`."
-            )
+        self._own.open()
 
-    def _run(self, up: threading.Event) -> None:
-        try:
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                runner.run(self._serve(up))
-        except Exception as error:  # noqa: BLE001 - the hooks go on without a gateway
-            self._fault = f"{type(error).__name__}: {error}"
-            self._say(f"the gateway ended: {self._fault}")
-        finally:
-            self._loop = None
-            if self._guests is not None:
-                self._guests.close()
-            up.set()
+    def _after(self) -> None:
+        if self._guests is not None:
+            self._guests.close()
 
-    async def _serve(self, up: threading.Event) -> None:
-        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
-        self._loop.set_exception_handler(self._unhandled)
+    async def _serve(self, own: OwnLoop) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._unhandled)
         await asyncio.to_thread(sweep)
         hub = Hub(self._pipeline, seal=lambda: self._seal, user=_me(), say=self._say)
         self._hub, self._front, self._guests = hub, StdioFront(hub, self._say), Guests(hub)
         hub.fleet.look()
         hub.scripts.wake()
-        up.set()
+        own.up()
         try:
-            await self._until_stopped(hub)
+            await self._until(own.ending, hub)
         finally:
             await self._close(hub)
 
-    async def _until_stopped(self, hub: Hub) -> None:
-        assert self._ending is not None  # noqa: S101 - made before
-        while not self._ending.is_set():
+    async def _until(self, ending: asyncio.Event, hub: Hub) -> None:
+        while not ending.is_set():
             try:
                 await self._look_at_http(hub)
                 hub.fleet.look()
@@ -107,7 +86,7 @@ class Gateway:
                 self._say(f"in the gateway: {type(error).__name__}: {error}")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
-                    await self._ending.wait()
+                    await ending.wait()
 
     async def _look_at_http(self, hub: Hub) -> None:
         """The port is open while a client has a token for it."""
@@ -154,12 +133,7 @@ class Gateway:
 
     def close(self) -> None:
         """End every client's line and every server's process."""
-        loop, ending, thread = self._loop, self._ending, self._thread
-        if loop is not None and ending is not None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(ending.set)
-        if thread is not None:
-            thread.join(_STOP_SECONDS)
+        self._own.close()
 
     # -- from other threads -----------------------------------------------------------------------------
 
@@ -182,16 +156,7 @@ class Gateway:
         await self._front.take(connection, who, speaks_for_person, passed)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        loop = self._loop
-        if loop is None:
-            work.close()
-            raise StoreError("The gateway is not running.", remedy="Run `checkrein doctor`.")
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result(_ANSWER_SECONDS)
-        except concurrent.futures.TimeoutError:
-            future.cancel()
-            raise StoreError("The gateway did not answer in time.", remedy="Try again.") from None
+        return self._own.do(work, _ANSWER_SECONDS)
 
     def guest(self, door: str) -> Guest:
         """What another door of this process uses servers by; on whatever loop it runs."""

@@ -1,0 +1,117 @@
+"""A thread with a loop: work from other threads, and what its end means for whoever waits."""
+
+import asyncio
+import threading
+
+import pytest
+
+from checkrein.errors import StoreError
+from checkrein.own_loop import OwnLoop
+
+SECONDS = 10
+
+
+async def until_told(own):
+    own.up()
+    await own.ending.wait()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def own(said):
+    made = OwnLoop("checkrein-test", "The test", until_told, said.append)
+    made.open()
+    yield made
+    made.close()
+
+
+def test_work_is_done_on_its_thread(own):
+    async def where():
+        return threading.current_thread().name
+
+    assert own.do(where(), SECONDS) == "checkrein-test"
+
+
+def test_what_the_work_raises_is_raised_where_it_is_waited_for(own):
+    async def wrong():
+        raise KeyError("this one")
+
+    with pytest.raises(KeyError, match="this one"):
+        own.do(wrong(), SECONDS)
+
+
+def test_what_takes_too_long_is_given_up(own):
+    given_up = threading.Event()
+
+    async def for_ever():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            given_up.set()
+
+    with pytest.raises(StoreError, match="The test did not answer in time"):
+        own.do(for_ever(), 0.05)
+    assert given_up.wait(SECONDS)
+
+
+def test_whoever_waits_when_it_ends_is_told(own):
+    begun = threading.Event()
+
+    async def for_ever():
+        begun.set()
+        await asyncio.sleep(60)
+
+    ending = threading.Thread(target=lambda: (begun.wait(SECONDS), own.close()))
+    ending.start()
+    with pytest.raises(StoreError, match="The server is stopping"):
+        own.do(for_ever(), SECONDS)
+    ending.join(SECONDS)
+
+
+def test_nothing_is_asked_of_one_that_does_not_run(own, said):
+    async def never():
+        said.append("it ran")
+
+    own.close()
+    own.close()
+    for each in (own, OwnLoop("checkrein-test", "The test", until_told, said.append)):
+        with pytest.raises(StoreError, match="The test is not running"):
+            each.do(never(), SECONDS)
+    assert said == []
+
+
+def test_one_that_cannot_begin_says_why(said):
+    async def broken(_own):
+        raise RuntimeError("no room")
+
+    with pytest.raises(StoreError, match="The test could not be started: RuntimeError: no room"):
+        OwnLoop("checkrein-test", "The test", broken, said.append).open()
+    assert said == ["the test ended: RuntimeError: no room"]
+
+
+def test_one_that_ends_before_it_can_be_asked_did_not_begin(said):
+    async def at_once(_own):
+        return
+
+    with pytest.raises(StoreError, match=r"The test could not be started\."):
+        OwnLoop("checkrein-test", "The test", at_once, said.append).open()
+
+
+def test_what_comes_after_comes_when_the_loop_is_over(said):
+    loops = []
+
+    async def noted(own):
+        loops.append(own.loop)
+        await until_told(own)
+
+    made = OwnLoop(
+        "checkrein-test", "The test", noted, said.append, after=lambda: said.append(loops[0].is_closed())
+    )
+    made.open()
+    assert said == []
+    made.close()
+    assert said == [True]

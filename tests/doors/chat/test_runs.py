@@ -126,8 +126,8 @@ def test_a_server_that_ends_waits_for_nobody_for_long(talk):
     talk.say("/call notes__put {}")
     talk.asked()
     talk.chat.close()
-    assert talk.chat._loop is None
-    assert not talk.chat._thread.is_alive()
+    assert talk.chat._own.loop is None
+    assert not talk.chat._own._thread.is_alive()
 
 
 def test_a_run_of_a_conversation_that_is_gone_harms_nobody(talking, talk):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkrein.doors.gateway.http_talk import MOST_UNREAD, Talk
+from checkrein.doors.gateway.http_talk import Talk
+from checkrein.doors.gateway.http_turn import MOST_UNREAD
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -35,7 +35,9 @@ async def attached(given: Sequence[Facts], tools: Tools, session: str = "") -> A
     tainted_by = ""
     for each in given:
         if each.get("data") is not None:
-            parts.append(_file(each["name"], each["mime_type"], _decoded(each["data"], each["name"])))
+            # Whoever attaches may leave out what it is called, and what it is.
+            name, kind = each.get("name", ""), each.get("mime_type", "")
+            parts.append(_file(name, kind, _decoded(each["data"], name)))
             continue
         found, trusted = await _of_server(each, tools, session)
         parts += found

@@ -16,6 +16,7 @@ CheckreinError
 ├── PipeError           an MCP server cannot be started or connected to
 ├── Unreachable         an MCP server cannot be used now
 ├── ProviderError       a provider of models does not do what it was asked for
+│   └── ProviderSilentError     it did not answer in time
 ├── NurseryError        scripts in JavaScript cannot run here
 ├── NoInterpreterError  scripts in Python cannot run here
 └── DamagedError        a suspended script cannot be taken up again

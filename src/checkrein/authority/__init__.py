@@ -63,18 +63,23 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Verb(msgspec.Struct, frozen=True):
+    """`checks`: it checks its parameters itself, so that what breaks in it is a fault of ours."""
+
     run: Callable[[Asked, Params], Any]
     person: bool
+    checks: bool = False
 
 
 _VERBS: dict[str, Verb] = {}
 
 
-def verb(name: str, *, person: bool) -> Callable[[Callable[[Asked, Params], Any]], Callable[..., Any]]:
+def verb(
+    name: str, *, person: bool, checks: bool = False
+) -> Callable[[Callable[[Asked, Params], Any]], Callable[..., Any]]:
     """Register a function as the verb `noun.action`; `person` when no agent may ever use it."""
 
     def register(run: Callable[[Asked, Params], Any]) -> Callable[[Asked, Params], Any]:
-        _VERBS[name] = Verb(run, person)
+        _VERBS[name] = Verb(run, person, checks)
         return run
 
     return register
@@ -100,7 +105,14 @@ def perform(asked: Asked, name: str, params: Params) -> Any:
     try:
         return found.run(asked, params)
     except (KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise InputError(f"The request {name} cannot be understood: {error!r}") from error
+        # INVARIANT: nobody is told that they asked wrongly where it is us who failed.
+        if found.checks:
+            raise
+        raise not_understood(name, error) from error
+
+
+def not_understood(name: str, error: Exception) -> InputError:
+    return InputError(f"The request {name} cannot be understood: {error!r}")
 
 
 def myself() -> Peer:
@@ -108,8 +120,8 @@ def myself() -> Peer:
     return Peer(os.getpid(), os.getuid())
 
 
-def as_answer(work: Callable[[], Any]) -> bytes:
-    """What a verb came to, as it goes over the socket."""
+def as_answer(work: Callable[[], Any], say: Callable[[str], None] = lambda _text: None) -> bytes:
+    """What a verb came to, as it goes over the socket; a fault of ours is said in the log too."""
     try:
         return msgspec.json.encode({"value": work()})
     except CheckreinError as error:
@@ -118,6 +130,7 @@ def as_answer(work: Callable[[], Any]) -> bytes:
         return msgspec.json.encode({"error": kind, "message": error.message, "remedy": error.remedy})
     except Exception as error:  # noqa: BLE001 - whoever asks hears of it, and nobody else suffers
         text = f"The request failed: {type(error).__name__}: {error}"
+        say(text)
         return msgspec.json.encode(
             {"error": "CheckreinError", "message": text, "remedy": "Please report it."}
         )

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from checkrein.asking import Remember
-from checkrein.authority import Asked, Params, verb
+from checkrein.authority import Asked, Params, not_understood, verb
 from checkrein.authority.chat_requests import REQUESTS, Given, Request
 from checkrein.errors import InputError
 
@@ -103,13 +103,16 @@ def _offer(name: str, request: Request) -> None:
     method = f"{name}_" if name == "import" else name
 
     def do(asked: Asked, params: Params) -> Any:
-        given = msgspec.convert(params, request.params)
+        try:
+            given = msgspec.convert(params, request.params)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise not_understood(f"chat.{name}", error) from error
         if asked.chat is None and not request.person:
             return dict(_NOBODY)
         told = {each: getattr(asked, each) for each in request.told}
         return getattr(chat_of(asked), method)(**_arguments(given), **told)
 
-    verb(f"chat.{name}", person=request.person)(do)
+    verb(f"chat.{name}", person=request.person, checks=True)(do)
 
 
 def _arguments(given: Given) -> dict[str, Any]:

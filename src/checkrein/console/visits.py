@@ -21,6 +21,8 @@ from checkrein.console.signin import Signed, cookies_of, same
 from checkrein.errors import CheckreinError, NotFoundError, PersonOnlyError, StoreError
 from checkrein.store import records
 
+# Whoever asked could do nothing about these: a provider or a server elsewhere failed, or was silent.
+_ELSEWHERE = {"provider.failed": 502, "provider.silent": 504, "server.unreachable": 502, "server.failed": 502}
 _LONGEST_QUERY = 16_384
 _FORM = "application/x-www-form-urlencoded"
 
@@ -159,4 +161,6 @@ def status_of(error: CheckreinError) -> int:
         return 404
     if isinstance(error, PersonOnlyError):
         return 403
-    return 503 if isinstance(error, StoreError) else 400
+    if isinstance(error, StoreError):
+        return 503
+    return _ELSEWHERE.get(error.code, 400)

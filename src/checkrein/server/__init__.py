@@ -258,7 +258,11 @@ class Server:
         )
         if name == "inbox.attend":
             return as_answer(lambda: self._attend(asked, connection))
-        return as_answer(lambda: perform(asked, name, msgspec.json.decode(body, type=dict[str, Any])))
+
+        def perform_it() -> Any:
+            return perform(asked, name, msgspec.json.decode(body, type=dict[str, Any]))
+
+        return as_answer(perform_it, lambda text: self.journal.say(f"{name}: {text}"))
 
     def _attend(self, asked: Asked, connection: socket.socket) -> None:
         """A person looks at the questions for as long as the connection is open."""

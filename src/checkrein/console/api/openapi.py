@@ -29,7 +29,10 @@ _FAILURES = {
     "403": "The token, or the program that shows it, may not do this.",
     "404": "What was named does not exist.",
     "429": "Too many requests, or too many open lines.",
+    "500": "Something of ours failed; the health page has it.",
+    "502": "A provider of models, or a server, cannot be reached or does not do what it was asked for.",
     "503": "The store cannot be used now.",
+    "504": "A provider of models did not answer in time.",
 }
 
 

@@ -51,6 +51,12 @@ class ProviderError(CheckreinError):
     code = "provider.failed"
 
 
+class ProviderSilentError(ProviderError):
+    """Raise when a provider of models did not answer in time."""
+
+    code = "provider.silent"
+
+
 class Picked(msgspec.Struct, frozen=True):
     """The model that will answer."""
 
@@ -159,10 +165,14 @@ class Providers:
         spec = self.config(name)
         try:
             found = await self._list(name)
+        except ConfigError as error:
+            raise ProviderError(str(error)) from error
         except CheckreinError:
             raise
         except Exception as error:
-            raise ProviderError(self.explain(error).text) from error
+            trouble = self.explain(error)
+            kind = ProviderSilentError if trouble.kind == "timeout" else ProviderError
+            raise kind(trouble.text) from error
         if found and name != DEMO:
             await asyncio.to_thread(save_models, spec, tuple(found))
         return list(found or spec.models)

@@ -81,7 +81,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _get(f"{_SESSION}/messages", "session", shapes.SessionOpened, named=_ID, name="messages"),
     _post(f"{_SESSION}/messages", "send", shapes.Sent, status=202),
     _post(f"{_SESSION}/regenerate", "regenerate", shapes.Begun, status=202, name="regenerate_last"),
-    _post(f"{_MESSAGE}/edit", "edit", shapes.Begun, status=202),
+    _post(f"{_MESSAGE}/edit", "edit", shapes.Sent, status=202),
     _post(f"{_MESSAGE}/regenerate", "regenerate", shapes.Begun, status=202),
     _post(f"{_MESSAGE}/choose", "choose", shapes.SessionView),
     _get(

@@ -70,21 +70,46 @@ class MessageView(msgspec.Struct):
 
 
 class RunView(msgspec.Struct):
+    """One answer. `holder` names the server that works on it, `routed` says why this model answers."""
+
     id: str
     session: str
     state: Literal["running", "waiting", "done", "failed", "aborted", "interrupted"]
+    holder: str
     user_message: str
     provider: str
     model: str
     persona: str
+    routed: str
     rounds: int
     input_tokens: int
     output_tokens: int
     error: str
+    created_at: str
+    ended_at: str | None
+
+
+class Offer(msgspec.Struct):
+    """What a yes can be remembered as."""
+
+    what: Literal["exact", "family", "tool"]
+    label: str
+
+
+class QuestionView(msgspec.Struct):
+    """What a person needs to answer."""
+
+    expires_at: str
+    offers: list[Offer]
+    risk: str
+    reasons: list[str]
 
 
 class CallView(msgspec.Struct):
-    """A tool call. `question` is there while it waits for a person."""
+    """A tool call. `question` is there while it waits for a person; `entry` is where the record has it.
+
+    `edited` are the arguments a person put in the place of the model's.
+    """
 
     run: str
     call_id: str
@@ -95,13 +120,36 @@ class CallView(msgspec.Struct):
     tool: str
     arguments: dict[str, Any]
     status: Literal["pending", "running", "completed", "error", "denied", "cancelled"]
-    risk: str = ""
-    reasons: list[str] = []
-    question: dict[str, Any] | None = None
+    definition: str
+    entry: str
+    verdict: str
+    reason: str
+    answered_by: str
+    asked: bool
+    edited: dict[str, Any] | None
+    output: Any
+    error: str
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    milliseconds: int = 0
+    question: QuestionView | None = None
+
+
+class SnapshotView(msgspec.Struct):
+    """The summary that stands for everything up to and with the message `cutoff`."""
+
+    id: str
+    text: str
+    cutoff: str
+    tokens: int
+    created_at: str
+    estimated: bool
+    kind: Literal["summary"]
 
 
 class Started(msgspec.Struct):
-    session: Any
+    session: str
     thread: str
     resource: str
     history: list[MessageView]
@@ -121,6 +169,7 @@ class SessionOpened(msgspec.Struct):
     siblings: dict[str, list[str]]
     run: RunView | None
     calls: dict[str, CallView]
+    snapshot: SnapshotView | None
     last: str
 
 
@@ -140,10 +189,13 @@ class Answered(msgspec.Struct):
 
 
 class Gauge(msgspec.Struct):
+    """How full the context is: tokens. `ref` is the model as it is picked, `model` as its limits know it."""
+
+    ref: str
     model: str
     used: int
     limit: int
-    threshold: float
+    threshold: int
     percent: float
     band: Literal["green", "yellow", "orange", "red"]
     breakdown: dict[str, int]
@@ -153,7 +205,10 @@ class Gauge(msgspec.Struct):
 
 
 class Preview(msgspec.Struct):
-    """What compressing would do: messages by id, and tokens before and after."""
+    """What compressing would do: messages by id, and tokens before and after.
+
+    `cutoff` is the last message the summary would stand for, `still_over` whether it would not be enough.
+    """
 
     compressed: bool
     needs_compression: bool
@@ -162,8 +217,12 @@ class Preview(msgspec.Struct):
     limit: int
     summarised: list[str]
     retained: list[str]
+    cutoff: str | None
+    prior_summary_included: bool
     tokens_before: int
     tokens_after: int
+    summary_tokens: int
+    still_over: bool
     saved_percent: float
     estimated: bool
     reason: str
@@ -177,6 +236,8 @@ class Compressed(msgspec.Struct):
     new_tokens: int
     reason: str
     failed: bool
+    summarised: int
+    summary: str
 
 
 class Aborted(msgspec.Struct):
@@ -200,12 +261,15 @@ class OfferedTool(msgspec.Struct):
     schema: dict[str, Any]
     on: bool
     policy: Literal["allow", "ask", "deny"]
-    why: Any
+    why: str
 
 
 class ToolServer(msgspec.Struct):
+    """A server's tools; `error` says why it cannot be used, if it cannot."""
+
     server: str
     state: str
+    error: str
     on: bool
     tools: list[OfferedTool]
 
@@ -217,22 +281,30 @@ class Hit(msgspec.Struct):
     title: str
     message: str
     role: str
-    at: Any
+    at: str
     snippet: list[tuple[bool, str]]
 
 
 class Model(msgspec.Struct):
+    """A model, and the tokens it takes in and answers; `known` says whether that is not just assumed."""
+
     ref: str
     provider: str
     model: str
     kind: str
     default: bool
+    input: int
+    output: int
+    known: bool
+    note: str
 
 
 class ProviderView(msgspec.Struct):
     name: str
     kind: str
     base_url: str
+    api_version: str
+    deployment: str
     has_key: bool
     key_from: str
     models: list[str]

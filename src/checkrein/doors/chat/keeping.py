@@ -17,7 +17,7 @@ from checkrein.doors.chat.engine import Engine, Facts
 from checkrein.doors.chat.events import Line
 from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.providers import Picked
-from checkrein.doors.chat.shown import call_view, message_view, run_view, session_view
+from checkrein.doors.chat.shown import call_view, message_view, run_view, session_view, snapshot_view
 from checkrein.doors.chat.whole import whole
 from checkrein.errors import CheckreinError, NotFoundError
 
@@ -92,7 +92,7 @@ class Keeping(Engine):
 
     def _snapshot(self, session: str) -> Facts | None:
         _, snapshot = self._compressing.standing(session)
-        return None if snapshot is None else msgspec.structs.asdict(snapshot)
+        return None if snapshot is None else snapshot_view(snapshot)
 
     def update(self, *, id: str, **changes: Any) -> Facts:  # noqa: A002 - the request's word
         if "model" in changes or "provider" in changes:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from checkrein.approval.families import offers
-from checkrein.doors.chat import Invocation, Message, Run, Session
+from checkrein.doors.chat import Invocation, Message, Run, Session, Snapshot
 from checkrein.ledger.entries import moment
 from checkrein.pipeline import Pipeline
 from checkrein.store.questions import ASKED, get_question
@@ -40,6 +40,10 @@ def run_view(run: Run) -> Facts:
     return _dated(msgspec.structs.asdict(run))
 
 
+def snapshot_view(snapshot: Snapshot) -> Facts:
+    return _dated(msgspec.structs.asdict(snapshot))
+
+
 def call_view(call: Invocation, pipeline: Pipeline) -> Facts:
     """A call, and while its question waits, what a person needs to answer it."""
     found = _dated(msgspec.structs.asdict(call))
@@ -69,6 +73,7 @@ def _question(call: Invocation, pipeline: Pipeline) -> Facts | None:
 
 def _dated(found: Facts) -> Facts:
     for name in _TIMES:
-        if found.get(name):
-            found[name] = moment(found[name])
+        if found.get(name) is not None:
+            # Nobody knows when what was imported without a time was said.
+            found[name] = moment(found[name]) if found[name] else ""
     return found

@@ -292,7 +292,7 @@ def test_a_script_gets_to_its_await_while_the_call_is_made():
         step = await session.start("x = await fs__read(path='a')\nx")
         assert isinstance(step, Paused) and session._ahead.task is not None
         await session._ahead.landed()
-        assert type(session._snapshot).__name__ == "AsyncFutureSnapshot"
+        assert session.interpreter.kind == "AsyncFutureSnapshot"
         return await session.resume({step.wanted[0].id: Answer(value=3)})
 
     assert with_engine(go) == Ended(3)
@@ -309,7 +309,7 @@ def test_what_goes_wrong_on_the_way_to_the_await_is_said_with_the_answer():
         session._ahead.begin(wrong())
         with pytest.raises(RuntimeError, match="gone"):
             await session.resume({step.wanted[0].id: Answer(value=3)})
-        return session._worker
+        return session.interpreter.worker
 
     assert with_engine(go) is None
 
@@ -321,7 +321,7 @@ def test_a_script_on_its_way_to_its_await_can_be_put_away_and_ended(way):
         step = await session.start("x = await fs__read(path='a')\nx")
         if way == "close":
             await session.close()
-            return session._ahead.task, session._worker
+            return session._ahead.task, session.interpreter.worker
         again = await engine.load(await session.dump(), TOOLS, Limits())
         return await again.resume({step.wanted[0].id: Answer(value=3)})
 

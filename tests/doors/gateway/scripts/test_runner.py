@@ -174,7 +174,9 @@ def workers(hub):
     """Processes that scripts hold now."""
     found = 0
     for engine in hub.scripts.engines._engines.values():
-        found += len([each for each in engine._sessions if getattr(each, "_worker", None) is not None])
+        for each in engine._sessions:
+            worker = each.interpreter.worker if hasattr(each, "interpreter") else each._worker
+            found += worker is not None
     return found
 
 

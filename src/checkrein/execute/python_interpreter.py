@@ -1,0 +1,175 @@
+"""The worker of one Python script: taken from the engine, stepped within the script's time, given back.
+
+Called by the script's session, which knows what the script asks for; here it is only kept going and kept
+in bounds. A script that waits is bytes whenever its worker is needed elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Iterator
+from functools import cache
+from typing import Any, Protocol
+
+from checkrein.execute.python_console import Console
+from checkrein.execute.python_failures import Fault, fault_of, out_of_time
+from checkrein.execute.python_prelude import PRELUDE
+from checkrein.execute.python_seats import Seats
+from checkrein.execute.python_spares import Passed, Spares, Wanted
+
+_OWN_GRACE = 0.6
+ENDED = Fault("crash", "The script was ended.")
+
+
+@cache
+def monty() -> Any:
+    """Loaded with the first script."""
+    import pydantic_monty
+
+    return pydantic_monty
+
+
+class Home(Protocol):
+    """What a script needs of its engine."""
+
+    seats: Seats
+    spares: Spares
+    passed: Passed
+
+    async def hire(self, wanted: Wanted, *, checked: bool) -> Any: ...
+
+    def let_go(self, worker: Any) -> asyncio.Task[None]: ...
+
+    def forget(self, session: Any) -> None: ...
+
+
+class StoppedError(Exception):
+    """Raise when a run is over, with what to say about it."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class Interpreter:
+    """One script's worker and where it stands (`snapshot`); its time so far (`spent`)."""
+
+    def __init__(self, engine: Home, wanted: Wanted) -> None:
+        self._engine, self._wanted, self._limits = engine, wanted, wanted.limits
+        self._loop = asyncio.get_running_loop()
+        self.worker: Any = None
+        self.snapshot: Any = None
+        self.shelf: bytes = b""
+        self.spent = 0.0
+        self.over = False
+        self._turn: asyncio.Future[Any] | None = None
+        self._stopped: Fault | None = None
+
+    @property
+    def kind(self) -> str:
+        """What the script came to: what it asks for, or its end."""
+        return type(self.snapshot).__name__
+
+    def check_open(self) -> None:
+        """Said after every wait that is not the interpreter's: the script may have been ended meanwhile."""
+        if self.over:
+            raise StoppedError(ENDED)
+
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[None]:
+        """What we do for a script at its own expense."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent += time.monotonic() - began
+
+    def stop(self, fault: Fault) -> None:
+        """End the turn under way; who waits for it learns why."""
+        self._stopped = fault
+        if self._turn is not None:
+            self._turn.cancel()
+
+    async def step(self, turn: Awaitable[Any]) -> None:
+        """One turn of the interpreter, within what is left of the script's time."""
+        began = time.monotonic()
+        self._turn = asyncio.ensure_future(turn)
+        left = max(0.0, self._limits.seconds - self.spent)
+        alarm = self._loop.call_later(left + _OWN_GRACE, lambda: self.stop(out_of_time(self._limits.seconds)))
+        try:
+            self.snapshot = await self._turn
+        except monty().MontyTypingError:
+            raise
+        except monty().MontyError as error:
+            raise StoppedError(fault_of(error, self._limits.seconds)) from None
+        except asyncio.CancelledError:
+            if self._stopped is None:
+                raise
+            raise StoppedError(self._stopped) from None
+        finally:
+            alarm.cancel()
+            self._turn.cancel()
+            self._turn = None
+            self.spent += time.monotonic() - began
+        if self.spent > self._limits.seconds:
+            raise StoppedError(out_of_time(self._limits.seconds))
+
+    async def nap(self, seconds: float) -> None:
+        """Sleeping costs a script its own time: it waits for nobody."""
+        if not seconds <= self._limits.seconds - self.spent:
+            raise StoppedError(out_of_time(self._limits.seconds))
+        with self.spending():
+            await asyncio.sleep(max(0.0, seconds))
+        self.check_open()
+
+    async def begin(self, *, checked: bool) -> None:
+        """A worker that knows our names and nothing else. `checked`: it looks at types before it runs."""
+        if await self._check_out(checked=checked, spare=checked):
+            return
+        await self.step(self.worker.feed_start(PRELUDE, skip_type_check=not checked))
+        while self.kind == "AsyncFunctionSnapshot":
+            await self.step(self.snapshot.resume_auto())
+
+    async def take_up(self, console: Console, *, checked: bool) -> None:
+        """Back from bytes."""
+        if not self.shelf:
+            raise StoppedError(Fault("crash", "The sandbox's worker ended while the script waited."))
+        await self._check_out(checked=checked, spare=False)
+        await self.step(self.worker.load_snapshot(self.shelf, print_callback=console))
+        self.shelf = b""
+
+    async def put_away(self) -> None:
+        """Into bytes, and the worker is somebody else's."""
+        if self.worker is not None:
+            # One that ended on its way has none to give.
+            with contextlib.suppress(monty().MontyError, RuntimeError):
+                self.shelf = await asyncio.to_thread(self.snapshot.dump)
+            await self.release()
+
+    async def _check_out(self, *, checked: bool, spare: bool) -> bool:
+        """A worker of our own; whether it is one that was made ready before."""
+        if self.spent >= self._limits.seconds:
+            raise StoppedError(out_of_time(self._limits.seconds))
+        engine = self._engine
+        await engine.seats.take()
+        ready = engine.spares.take(self._wanted) if spare else None
+        try:
+            self.worker = ready or await engine.hire(self._wanted, checked=checked)
+        except BaseException:
+            engine.seats.give()
+            raise
+        if self.over:
+            await self.release()
+            self.check_open()
+        return ready is not None
+
+    async def release(self) -> None:
+        if (leaving := self.leave()) is not None:
+            await asyncio.shield(leaving)
+
+    def leave(self) -> asyncio.Task[None] | None:
+        """Begin to give the worker back."""
+        worker, self.worker, self.snapshot = self.worker, None, None
+        return None if worker is None else self._engine.let_go(worker)

@@ -21,7 +21,8 @@ from checkrein.doors.gateway.messages import (
     response,
 )
 from checkrein.doors.gateway.tokens import Tokens
-from checkrein.store.gateway_clients import GatewayClient, add_client, hash_of, new_token
+from checkrein.store.gateway_clients import CLIENTS, GatewayClient
+from checkrein.store.tokens import hash_of
 
 BOTH = "application/json, text/event-stream"
 META = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
@@ -159,9 +160,9 @@ class Running:
         self.loop.close()
 
     def token(self, name="laptop"):
-        made_id, token = new_token()
+        made_id, token = CLIENTS.new()
         made = GatewayClient(id=made_id, name=name, hash=hash_of(token), made_at=1.0, made_by="ada")
-        self.store.write(lambda tx: add_client(tx, made))
+        self.store.write(lambda tx: CLIENTS.add(tx, made))
         return token
 
     def client(self, token=None):

@@ -8,7 +8,8 @@ import pytest
 from checkrein.authority import Asked, perform
 from checkrein.errors import InputError, NotFoundError, PersonOnlyError
 from checkrein.store import records
-from checkrein.store.gateway_clients import hash_of, living_clients
+from checkrein.store.gateway_clients import CLIENTS
+from checkrein.store.tokens import hash_of
 
 
 class Standing:
@@ -38,7 +39,7 @@ def served(asked, gateway):
 
 def test_a_token_is_shown_once_and_kept_nowhere(do, pipeline, recorded, asked):
     made = do("client.add", name="laptop")
-    (kept,) = living_clients(pipeline.store)
+    (kept,) = CLIENTS.living(pipeline.store)
     assert kept.hash == hash_of(made["token"])
     assert recorded("client_added") == [{"id": kept.id, "name": "laptop", "actor": asked.actor}]
     secret = made["token"].split("_", 2)[2]
@@ -102,7 +103,7 @@ def test_a_token_taken_back_ends_everything_at_once(served, gateway, recorded, p
     gone = served("client.revoke", name="laptop")
     assert gone["id"] == made["id"]
     assert gateway.revoked == [f"http:{made['id']}"]
-    assert living_clients(pipeline.store) == []
+    assert CLIENTS.living(pipeline.store) == []
     assert recorded("client_revoked")[-1]["name"] == "laptop"
     assert served("client.list") == []
     (kept,) = served("client.list", revoked=True)
@@ -115,7 +116,7 @@ def test_a_token_taken_back_ends_everything_at_once(served, gateway, recorded, p
 def test_without_a_gateway_it_is_taken_back_all_the_same(do, pipeline):
     do("client.add", name="laptop")
     do("client.revoke", name="laptop")
-    assert living_clients(pipeline.store) == []
+    assert CLIENTS.living(pipeline.store) == []
 
 
 def test_an_agent_gives_no_tokens_and_takes_none(asked):

@@ -6,13 +6,13 @@ import pytest
 from checkrein.authority import perform
 from checkrein.errors import InputError, NotFoundError, PersonOnlyError
 from checkrein.store import records
-from checkrein.store.api_tokens import living_api_tokens
-from checkrein.store.gateway_clients import hash_of
+from checkrein.store.api_tokens import API_TOKENS
+from checkrein.store.tokens import hash_of
 
 
 def test_a_token_is_shown_once_and_kept_nowhere(do, pipeline, recorded, asked):
     made = do("token.add", name="notebook")
-    (kept,) = living_api_tokens(pipeline.store)
+    (kept,) = API_TOKENS.living(pipeline.store)
     assert kept.hash == hash_of(made["token"])
     assert recorded("token_added") == [
         {"id": kept.id, "name": "notebook", "may": ["read", "change"], "actor": asked.actor}
@@ -78,4 +78,4 @@ class Everybody:
 def test_an_agent_makes_no_token(asked, pipeline, verb):
     with pytest.raises(PersonOnlyError):
         perform(msgspec.structs.replace(asked, agents=Everybody()), verb, {"name": "a"})
-    assert living_api_tokens(pipeline.store) == []
+    assert API_TOKENS.living(pipeline.store) == []

@@ -14,8 +14,9 @@ from checkrein import __version__, wire
 from checkrein.errors import CheckreinError
 from checkrein.runtime import log_file
 from checkrein.settings.sources import state_dir
-from checkrein.store.gateway_clients import GatewayClient, add_client, hash_of, new_token
+from checkrein.store.gateway_clients import CLIENTS, GatewayClient
 from checkrein.store.sqlite import SqliteStore
+from checkrein.store.tokens import hash_of
 from server.conftest import Serving
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -303,9 +304,9 @@ def test_pumps_that_leave_at_every_step_leave_nothing_behind(settled):
 def test_the_gateway_opens_by_itself_for_clients_that_come_over_http(home):
     made = Serving(GATEWAY)
     store = SqliteStore.open(state_dir())
-    number, token = new_token()
+    number, token = CLIENTS.new()
     client = GatewayClient(id=number, name="ci", hash=hash_of(token), made_at=1.0, made_by="ada")
-    store.write(lambda tx: add_client(tx, client))
+    store.write(lambda tx: CLIENTS.add(tx, client))
     store.close()
     made.start()
     try:

@@ -13,15 +13,8 @@ from checkrein.authority import Asked, Params, verb
 from checkrein.errors import InputError
 from checkrein.ledger.entries import moment
 from checkrein.store import Transaction
-from checkrein.store.gateway_clients import (
-    GatewayClient,
-    add_client,
-    all_clients,
-    hash_of,
-    living_clients,
-    new_token,
-    revoke_client,
-)
+from checkrein.store.gateway_clients import CLIENTS, GatewayClient
+from checkrein.store.tokens import hash_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # The gateway opens its port when the first token is there; this long it may take.
@@ -64,13 +57,13 @@ def add(asked: Asked, params: Params) -> dict[str, Any]:
             "The gateway is not to be reached over HTTP: `gateway.http_port` is 0.",
             remedy="Give it a port, 7330 for example.",
         )
-    made_id, token = new_token()
+    made_id, token = CLIENTS.new()
     made = GatewayClient(
         id=made_id, name=name, hash=hash_of(token), made_at=pipeline.clock(), made_by=asked.actor
     )
     # INVARIANT: the record says who may come in, and never with what.
     data = {"id": made_id, "name": name, "actor": asked.actor}
-    pipeline.note("client_added", data, lambda tx: add_client(tx, made))
+    pipeline.note("client_added", data, lambda tx: CLIENTS.add(tx, made))
     url = _address(asked, port)
     return {
         **shown(made, 0),
@@ -101,7 +94,7 @@ def _address(asked: Asked, port: int) -> str:
 @verb("client.list", person=False)
 def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
     """{"revoked"?}: everybody with a token; with `revoked` also those that had one."""
-    read = all_clients if params.get("revoked") is True else living_clients
+    read = CLIENTS.all if params.get("revoked") is True else CLIENTS.living
     there = [each.get("owner") for each in asked.gateway().clients()] if asked.gateway is not None else []
     return [shown(each, there.count(f"http:{each.id}")) for each in read(asked.pipeline.store)]
 
@@ -112,7 +105,7 @@ def revoke(asked: Asked, params: Params) -> dict[str, Any]:
     name, now = str(params["name"]), asked.pipeline.clock()
 
     def change(tx: Transaction) -> GatewayClient:
-        gone = revoke_client(tx, name, asked.actor, now)
+        gone = CLIENTS.revoke(tx, name, asked.actor, now)
         data = {"id": gone.id, "name": gone.name, "actor": asked.actor}
         asked.pipeline.ledger.append(tx, "client_revoked", data)
         return gone

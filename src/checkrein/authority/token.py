@@ -14,15 +14,8 @@ from checkrein.authority import Asked, Params, verb
 from checkrein.errors import InputError
 from checkrein.ledger.entries import moment
 from checkrein.store import Transaction
-from checkrein.store.api_tokens import (
-    ApiToken,
-    add_api_token,
-    all_api_tokens,
-    living_api_tokens,
-    new_api_token,
-    revoke_api_token,
-)
-from checkrein.store.gateway_clients import hash_of
+from checkrein.store.api_tokens import API_TOKENS, ApiToken
+from checkrein.store.tokens import hash_of
 
 API = "/api/v1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -62,7 +55,7 @@ def add(asked: Asked, params: Params) -> dict[str, Any]:
         )
     if wanted.read_only and wanted.approve:
         raise InputError("A token that only reads cannot approve.", remedy="Leave one of the two out.")
-    made_id, token = new_api_token()
+    made_id, token = API_TOKENS.new()
     made = ApiToken(
         id=made_id,
         name=wanted.name,
@@ -74,14 +67,14 @@ def add(asked: Asked, params: Params) -> dict[str, Any]:
     )
     # INVARIANT: the record says who may come in, and never with what.
     data = {"id": made_id, "name": made.name, "may": shown(made)["may"], "actor": asked.actor}
-    asked.pipeline.note("token_added", data, lambda tx: add_api_token(tx, made))
+    asked.pipeline.note("token_added", data, lambda tx: API_TOKENS.add(tx, made))
     return {**shown(made), "token": token, "url": f"{asked.address()}{API}" if asked.address else ""}
 
 
 @verb("token.list", person=False)
 def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
     """{"revoked"?}: every token; with `revoked` also those that were taken back."""
-    read = all_api_tokens if params.get("revoked") is True else living_api_tokens
+    read = API_TOKENS.all if params.get("revoked") is True else API_TOKENS.living
     return [shown(each) for each in read(asked.pipeline.store)]
 
 
@@ -91,7 +84,7 @@ def revoke(asked: Asked, params: Params) -> dict[str, Any]:
     name, now = str(params["name"]), asked.pipeline.clock()
 
     def change(tx: Transaction) -> ApiToken:
-        gone = revoke_api_token(tx, name, asked.actor, now)
+        gone = API_TOKENS.revoke(tx, name, asked.actor, now)
         data = {"id": gone.id, "name": gone.name, "actor": asked.actor}
         asked.pipeline.ledger.append(tx, "token_revoked", data)
         return gone

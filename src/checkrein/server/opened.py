@@ -10,8 +10,8 @@ from checkrein.agents import Agents
 from checkrein.errors import StoreError
 from checkrein.pipeline import Pipeline
 from checkrein.store import conversation_runs
-from checkrein.store.api_tokens import living_api_tokens
-from checkrein.store.gateway_clients import living_clients
+from checkrein.store.api_tokens import API_TOKENS
+from checkrein.store.gateway_clients import CLIENTS
 from checkrein.store.runs import unfinished_runs
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ class Opened:
         """Who comes over HTTP finds a port, and what was put away goes on, unasked."""
         store = self._pipeline.store
         try:
-            if living_clients(store) or unfinished_runs(store):
+            if CLIENTS.living(store) or unfinished_runs(store):
                 self.gateway()
             if conversation_runs.unfinished_runs(store):
                 self.chat()
-            if living_api_tokens(store):
+            if API_TOKENS.living(store):
                 self.console()
         except Exception as error:  # noqa: BLE001 - the hooks go on without it
             self._say(f"what somebody waits for cannot start: {type(error).__name__}: {error}")

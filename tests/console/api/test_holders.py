@@ -2,19 +2,13 @@ import pytest
 from ground import Clock
 
 from checkrein.console.api.holders import PER_MINUTE, WRONG_PER_MINUTE, Holders
-from checkrein.store.api_tokens import (
-    ApiToken,
-    add_api_token,
-    living_api_tokens,
-    new_api_token,
-    revoke_api_token,
-)
-from checkrein.store.gateway_clients import hash_of
+from checkrein.store.api_tokens import API_TOKENS, ApiToken
+from checkrein.store.tokens import hash_of
 
 
 @pytest.fixture
 def token(pipeline):
-    made_id, token = new_api_token()
+    made_id, token = API_TOKENS.new()
     made = ApiToken(
         id=made_id,
         name="ci",
@@ -24,7 +18,7 @@ def token(pipeline):
         made_at=1.0,
         made_by="ada",
     )
-    pipeline.store.write(lambda tx: add_api_token(tx, made))
+    pipeline.store.write(lambda tx: API_TOKENS.add(tx, made))
     return made_id, token
 
 
@@ -62,7 +56,7 @@ def test_an_endless_token_is_not_looked_at(holders, token):
 
 def test_revoking_counts_at_once(holders, token, pipeline):
     assert holders.is_living(token[0])
-    pipeline.store.write(lambda tx: revoke_api_token(tx, "ci", "ada", 2.0))
+    pipeline.store.write(lambda tx: API_TOKENS.revoke(tx, "ci", "ada", 2.0))
     assert not holders.is_living(token[0])
     assert holders.holder(f"Bearer {token[1]}") is None
 
@@ -76,11 +70,11 @@ def test_a_minute_holds_so_many_requests(holders, token):
 
 def test_the_last_use_is_kept_to_the_minute(holders, token, pipeline, clock):
     holders.note(token[0])
-    first = living_api_tokens(pipeline.store)[0].used_at
+    first = API_TOKENS.living(pipeline.store)[0].used_at
     assert first == clock()
     before = pipeline.store.writes_to("api_token")
     holders.note(token[0])
     assert pipeline.store.writes_to("api_token") == before
     clock.pass_days(1)
     holders.note(token[0])
-    assert living_api_tokens(pipeline.store)[0].used_at > first
+    assert API_TOKENS.living(pipeline.store)[0].used_at > first

@@ -12,7 +12,7 @@ from checkrein.doors.gateway import http_answers
 from checkrein.doors.gateway.http_sessions import HttpLimits
 from checkrein.doors.gateway.messages import LARGEST, notification, request, response
 from checkrein.settings.sources import state_dir
-from checkrein.store.gateway_clients import revoke_client
+from checkrein.store.gateway_clients import CLIENTS
 from checkrein.store.sqlite import SqliteStore
 from mcp_http import Running, drained, events, raw, until
 
@@ -435,7 +435,7 @@ def test_with_its_token_everything_of_a_client_ends_at_once(front, store, client
     thread.start()
     until(lambda: len(front.hub.handled) == 2)
     token_id = client.token.split("_")[1]
-    store.write(lambda tx: revoke_client(tx, token_id, "ada", 2.0))
+    store.write(lambda tx: CLIENTS.revoke(tx, token_id, "ada", 2.0))
     front.call(front.front.revoke, f"http:{token_id}")
     thread.join(10)
     assert replies[0].status == 401

@@ -2,8 +2,9 @@ import pytest
 
 from checkrein.doors.gateway.tokens import Bucket, Tokens
 from checkrein.settings.sources import state_dir
-from checkrein.store.gateway_clients import GatewayClient, add_client, hash_of, new_token, revoke_client
+from checkrein.store.gateway_clients import CLIENTS, GatewayClient
 from checkrein.store.sqlite import SqliteStore
+from checkrein.store.tokens import hash_of
 
 
 @pytest.fixture
@@ -21,9 +22,9 @@ def tokens(store):
 @pytest.fixture
 def add(store):
     def make(name="laptop"):
-        made_id, token = new_token()
+        made_id, token = CLIENTS.new()
         made = GatewayClient(id=made_id, name=name, hash=hash_of(token), made_at=1.0, made_by="ada")
-        store.write(lambda tx: add_client(tx, made))
+        store.write(lambda tx: CLIENTS.add(tx, made))
         return token
 
     return make
@@ -57,7 +58,7 @@ def test_a_revoked_token_is_none_from_that_moment(tokens, add, store):
     keeps = add("phone")
     kept = tokens.holder(header(keeps))
     assert tokens.holder(header(token)) is not None
-    store.write(lambda tx: revoke_client(tx, "laptop", "ada", 2.0))
+    store.write(lambda tx: CLIENTS.revoke(tx, "laptop", "ada", 2.0))
     assert tokens.holder(header(token)) is None
     assert tokens.holder(header(keeps)) is kept
 
@@ -67,7 +68,7 @@ def test_what_others_may_write_is_read_every_time(add, store, home):
     reader = SqliteStore.open(state_dir(), read_only=True)
     tokens = Tokens(reader, 60, lambda: 0.0)
     assert tokens.holder(header(token)) is not None
-    store.write(lambda tx: revoke_client(tx, "laptop", "ada", 2.0))
+    store.write(lambda tx: CLIENTS.revoke(tx, "laptop", "ada", 2.0))
     assert tokens.holder(header(token)) is None
     reader.close()
 

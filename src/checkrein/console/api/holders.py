@@ -5,15 +5,14 @@ Tokens are compared by hash, in constant time, and never kept or said.
 
 from __future__ import annotations
 
-import hmac
 import threading
 import time
 from collections.abc import Callable
 
 from checkrein.doors.gateway.tokens import Bucket
 from checkrein.store import Store
-from checkrein.store.api_tokens import PREFIX, TABLE, ApiToken, living_api_tokens, note_use
-from checkrein.store.gateway_clients import hash_of
+from checkrein.store.api_tokens import API_TOKENS, ApiToken, note_use
+from checkrein.store.tokens import is_token
 
 PER_MINUTE = 600
 # Wrong tokens of all programs together.
@@ -39,14 +38,12 @@ class Holders:
     def holder(self, authorization: str) -> ApiToken | None:
         """Who shows this `Authorization` header; nobody unless the token is whole and not revoked."""
         scheme, _, rest = authorization.partition(" ")
-        token = rest.strip()
+        token = rest.strip().encode("utf-8", "replace").decode()
         if scheme.lower() != "bearer" or len(token) > _LONGEST:
             return None
-        parts = token.split("_", 2)
-        found = self._current().get(parts[1]) if len(parts) == 3 and parts[0] == PREFIX else None
+        found = self._current().get(API_TOKENS.id_in(token))
         # INVARIANT: only a whole token that was not revoked lets anybody in.
-        shown = hash_of(token.encode("utf-8", "replace").decode())
-        return found if found is not None and hmac.compare_digest(shown, found.hash) else None
+        return found if found is not None and is_token(token, found.hash) else None
 
     def is_living(self, token_id: str) -> bool:
         return token_id in self._current()
@@ -69,10 +66,10 @@ class Holders:
         self._store.write(lambda tx: note_use(tx, token_id, now))
 
     def _current(self) -> dict[str, ApiToken]:
-        seen = self._store.writes_to(TABLE)
+        seen = self._store.writes_to(API_TOKENS.table)
         with self._lock:
             if seen is None or seen != self._seen:
-                self._living = {each.id: each for each in living_api_tokens(self._store)}
+                self._living = {each.id: each for each in API_TOKENS.living(self._store)}
                 self._buckets = {name: each for name, each in self._buckets.items() if name in self._living}
                 self._seen = seen
             return self._living

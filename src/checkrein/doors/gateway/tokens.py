@@ -5,11 +5,11 @@ The HTTP front asks for every request. Tokens are compared by hash, in constant 
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 
 from checkrein.store import Reader
-from checkrein.store.gateway_clients import PREFIX, TABLE, GatewayClient, hash_of, living_clients
+from checkrein.store.gateway_clients import CLIENTS, GatewayClient
+from checkrein.store.tokens import is_token
 
 _LONGEST = 256
 
@@ -50,7 +50,7 @@ class Holder:
         self.held = 0
 
     def shows(self, token: str) -> bool:
-        return hmac.compare_digest(hash_of(token), self._hash)
+        return is_token(token, self._hash)
 
 
 class Tokens:
@@ -71,13 +71,12 @@ class Tokens:
         if scheme.lower() != b"bearer" or len(rest) > _LONGEST:
             return None
         token = rest.strip().decode("latin-1")
-        parts = token.split("_", 2)
-        found = self._current().get(parts[1]) if len(parts) == 3 and parts[0] == PREFIX else None
+        found = self._current().get(CLIENTS.id_in(token))
         # INVARIANT: only a whole token that was not revoked lets anybody in.
         return found if found is not None and found.shows(token) else None
 
     def _current(self) -> dict[str, Holder]:
-        seen = self._store.writes_to(TABLE)
+        seen = self._store.writes_to(CLIENTS.table)
         if seen is None or seen != self._seen:
             self._holders = self._read()
             self._seen = seen
@@ -88,5 +87,5 @@ class Tokens:
         # Whoever was known keeps what is left of its minute.
         return {
             each.id: self._holders.get(each.id) or Holder(each, self._per_minute, now)
-            for each in living_clients(self._store)
+            for each in CLIENTS.living(self._store)
         }

@@ -95,9 +95,22 @@ class Providers:
         if fault := self._fault():
             # INVARIANT: no model answers in the place of one that is named where we cannot read.
             raise InputError(f"Which model is meant cannot be read: {fault}")
-        for spec in self.configs():
-            if spec.enabled and spec.offered:
+        return self._first()
+
+    def _first(self) -> Picked:
+        """The first model of the first provider that has one; the built-in one where there is no provider."""
+        usable = [spec for spec in self._file().providers.values() if spec.enabled]
+        for spec in usable:
+            if spec.offered:
                 return Picked(spec.name, spec.offered[0])
+        if usable:
+            # INVARIANT: the built-in model does not answer in the place of a provider somebody set up.
+            name = usable[0].name
+            raise InputError(
+                f"The provider {name!r} has no models yet, and no other model is picked.",
+                remedy=f"Run `checkrein chat providers refresh {name}`, name one with"
+                f" `checkrein chat providers add {name} --no-key --model MODEL`, or pick demo/demo.",
+            )
         return Picked(DEMO, DEMO)
 
     def models(self) -> list[dict[str, Any]]:
@@ -204,7 +217,13 @@ class Providers:
             raise InputError(f"`chat.model` = {fixed!r} is in {user_file()}.", remedy="Change it there.")
         picked = self._named(ref) if ref else None
         save_default(picked.ref if picked else "")
-        return picked or self.pick()
+        return picked or self._usual()
+
+    def _usual(self) -> Picked:
+        try:
+            return self.pick()
+        except CheckreinError:
+            return Picked("", "")
 
     async def close(self) -> None:
         if self._clients is not None:

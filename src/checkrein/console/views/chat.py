@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 from typing import Any
 
 from starlette.responses import Response
@@ -14,7 +15,7 @@ from starlette.responses import Response
 from checkrein.console.views import chat_shown
 from checkrein.console.views.chat_attached import LIMITS, attachments
 from checkrein.console.views.inbox import SPANS
-from checkrein.console.visits import Visit
+from checkrein.console.visits import Visit, status_of
 from checkrein.errors import CheckreinError, InputError
 
 Facts = dict[str, Any]
@@ -28,9 +29,12 @@ _FORMS = {"json": ("json", "application/json"), "md": ("markdown", "text/markdow
 
 def show(visit: Visit) -> Response:
     """The list, and a place to begin."""
-    return visit.page(
-        "chat.html", **_listed(visit), opened=None, **_composing(visit, None), **_alerts(visit, "")
-    )
+    return _beginning(visit)
+
+
+def _beginning(visit: Visit, status: int = 200, **typed: str) -> Response:
+    composing = _composing(visit, None) | typed
+    return visit.page("chat.html", status, **_listed(visit), opened=None, **composing, **_alerts(visit, ""))
 
 
 def one(visit: Visit) -> Response:
@@ -64,11 +68,18 @@ def alerts(visit: Visit) -> Response:
 
 def new(visit: Visit) -> Response:
     """Begin a conversation, with something said already or with nothing."""
-    form = visit.form
-    made = visit.desk.ask("chat.create", model=form.text("model"))
-    text, files = form.text("text"), attachments(form)
-    if text or files:
-        visit.desk.ask("chat.send", session=made["id"], text=text, attachments=files)
+    text, files, model = visit.form.text("text"), attachments(visit.form), visit.form.text("model")
+    made: Facts | None = None
+    try:
+        made = visit.desk.ask("chat.create", model=model)
+        if text or files:
+            visit.desk.ask("chat.send", session=made["id"], text=text, attachments=files)
+    except CheckreinError as error:
+        # INVARIANT: what somebody wrote is not lost, and nothing empty stays in the list.
+        with contextlib.suppress(CheckreinError):
+            visit.desk.ask("chat.delete", id=made["id"] if made else "none")
+        trouble = f"{error} Attach the files again." if files else str(error)
+        return _beginning(visit, status_of(error), typed=text, wanted=model, trouble=trouble)
     return visit.back(f"/chat/{made['id']}")
 
 
@@ -210,7 +221,8 @@ def _composing(visit: Visit, session: Facts | None) -> Facts:
     chosen = "/".join(each for each in (session["provider"], session["model"]) if each) if session else ""
     chosen = chosen or next((each["ref"] for each in models if each.get("default")), "")
     picked = next((each for each in models if each["ref"] == chosen), None)
-    return {"models": chat_shown.grouped(models), "chosen": chosen, "picked": picked, "limits": LIMITS}
+    offered = {"models": chat_shown.grouped(models), "chosen": chosen, "picked": picked, "limits": LIMITS}
+    return {**offered, "typed": "", "wanted": "", "trouble": ""}
 
 
 def _alerts(visit: Visit, tainted: str) -> Facts:

@@ -126,9 +126,14 @@ def tools(visit: Visit) -> Response:
 
 
 def set_tools(visit: Visit) -> Response:
-    """The form says what is on; everything else it knew of is off."""
+    """The form says what is on; everything else it knew of is off.
+
+    INVARIANT: what is off stays off until it is turned on, also where its server was not there to be shown.
+    """
     known, on = visit.form.all("known"), set(visit.form.all("on"))
-    off = [each for each in dict.fromkeys(known) if each not in on]
+    before = visit.desk.ask("chat.session", id=visit.named["id"], limit=1)["session"]["tools_off"]
+    unseen = [each for each in before if each not in known]
+    off = [*(each for each in dict.fromkeys(known) if each not in on), *unseen]
     visit.desk.ask("chat.update", id=visit.named["id"], tools_off=off)
     return _done(visit, "The model is offered what you chose.")
 

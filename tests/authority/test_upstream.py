@@ -113,11 +113,13 @@ def test_the_record_has_a_secrets_name_and_never_its_value(do, pipeline):
     do("upstream.add", name="a", entry={"command": "x", "env": {"A": VALUE}}, secrets={"a.K": VALUE})
     do("upstream.add", name="b", entry={"command": "x", "args": ["--api-key", "hunter2hunter2"]})
     do("upstream.add", name="c", entry={"url": "https://x.test/mcp", "headers": {"X": "plain-words"}})
+    signing = {"clientId": "mine", "clientSecret": "plain-client-secret"}
+    do("upstream.add", name="d", entry={"url": "https://x.test/mcp", "oauth": signing})
     do("upstream.remove_secret", name="one")
     text = (
         everything_recorded(pipeline) + json.dumps(do("upstream.list")) + json.dumps(do("upstream.secrets"))
     )
-    for secret in (VALUE, "hunter2", "plain-words"):
+    for secret in (VALUE, "hunter2", "plain-words", "plain-client-secret"):
         assert secret not in text
 
 
@@ -164,6 +166,16 @@ def test_removing_takes_its_own_secrets_along(do, files):
     assert do("upstream.remove", name="git")["secrets"] == ["git.A"]
     assert list_secrets() == {"shared": "file"}
     assert list(read_servers().servers) == ["files"]
+
+
+def test_a_clients_secret_is_one_of_its_own(do):
+    signing = {"clientId": "mine", "clientSecret": "${keyring:mail.clientSecret}"}
+    entry = {"url": "https://x.test/mcp", "oauth": signing}
+    made = do("upstream.add", name="mail", entry=entry, secrets={"mail.clientSecret": VALUE})
+    assert made["oauth"] == signing
+    (kept,) = do("upstream.secrets")
+    assert (kept["name"], kept["used_by"]) == ("mail.clientSecret", ["mail"])
+    assert do("upstream.remove", name="mail")["secrets"] == ["mail.clientSecret"]
 
 
 def test_a_secret_another_server_uses_stays(do):

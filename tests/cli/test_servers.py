@@ -141,9 +141,34 @@ def test_every_option_of_adding(run, server, project):
     assert (made["cwd"], made["inherit"]) == (project, ["A"])
 
 
+def test_a_client_registered_at_the_provider(run, server):
+    shown = run(
+        *("servers", "add", "mail", "--url", "https://mcp.example.test/mcp", "--no-start"),
+        *("--oauth-client-id", "mine", "--oauth-client-secret", TOKEN),
+        *("--oauth-scope", "read", "--oauth-scope", "write"),
+    )
+    assert "signing in as client:   mine" in shown and "http://127.0.0.1/callback" in shown
+    assert TOKEN not in shown + servers_file().read_text() + run("servers", "--json")
+    found = read_servers().servers["mail"].client
+    assert (found.client_id, found.client_secret) == ("mine", "${keyring:mail.clientSecret}")
+    assert (found.scope, list(list_secrets())) == ("read write", ["mail.clientSecret"])
+    run(
+        *("servers", "add", "two", "--url", "https://mcp.example.test/mcp", "--no-start"),
+        *("--oauth-client-id", "mine", "--oauth-client-secret", "${env:MINE}"),
+        *("--oauth-redirect-uri", "http://localhost:8123/cb"),
+    )
+    found = read_servers().servers["two"].client
+    assert (found.client_secret, found.redirect_uri) == ("${env:MINE}", "http://localhost:8123/cb")
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
+        (
+            ("x", "--url", "https://a.test", "--oauth-client-id", "i", "--oauth-client-secret"),
+            "nobody is here",
+        ),
+        (("x", "--url", "https://a.test", "--oauth-client-secret", "${env:A}"), "Give the `clientId`"),
         (("x",), "Give a command or --url"),
         (("x", "--url", "https://a.test", "--", "y"), "Give a command or --url"),
         (("a b", "--", "y"), "server's name"),

@@ -113,6 +113,30 @@ def test_headers_too():
     assert item.entry["headers"] == {"X-Auth-Token": "${keyring:s.X-Auth-Token}"}
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"oauth": {"clientId": "mine", "clientSecret": "abc", "scopes": ["a", "b"], "enabled": True}},
+        {"auth": {"CLIENT_ID": "mine", "CLIENT_SECRET": "abc", "scopes": ["a", "b"]}},
+    ],
+)
+def test_a_client_registered_for_another_program(said):
+    item = one({"type": "http", "url": "https://x.test/mcp", **said})
+    assert item.entry["oauth"] == {
+        "clientId": "mine",
+        "clientSecret": "${keyring:s.clientSecret}",
+        "scope": "a b",
+    }
+    assert item.secrets == {"s.clientSecret": "abc"} and "abc" not in f"{item} {item.shown()}"
+
+
+def test_what_we_have_no_place_for_in_a_sign_in_is_said():
+    item = one({"url": "https://x.test/mcp", "oauth": {"clientId": "mine", "tokenUrl": "https://y.test"}})
+    assert (item.state, item.entry["oauth"]) == ("new", {"clientId": "mine"})
+    assert "Not taken over: oauth.tokenUrl." in item.notes
+    assert "oauth" not in one({"url": "https://x.test/mcp", "oauth": {"enabled": False}}).entry
+
+
 def test_an_editors_inputs_become_secrets_to_set():
     item = one(
         {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}"], "env": {"K": "${input:my key}"}},

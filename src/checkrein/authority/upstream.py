@@ -417,6 +417,8 @@ def shown_entry(asked: Asked, spec: ServerSpec) -> Facts:
         if key in found:
             values: dict[str, str] = getattr(spec, key)
             found[key] = {name: value if _is_reference(value) else "(set)" for name, value in values.items()}
+    if secret := spec.client.client_secret:
+        found["oauth"]["clientSecret"] = secret if _is_reference(secret) else "(set)"
     if "args" in found:
         # A flag and its value are two words: read together they show what the second is.
         line = redactor.text("\x1f".join(spec.args).replace("\x1f", " "))
@@ -429,7 +431,9 @@ def _is_reference(value: str) -> bool:
 
 
 def _references(spec: ServerSpec) -> list[str]:
-    texts = (spec.command, spec.url, spec.cwd, *spec.args, *spec.env.values(), *spec.headers.values())
+    values = (*spec.args, *spec.env.values(), *spec.headers.values())
+    client = (spec.client.client_id, spec.client.client_secret, spec.client.scope)
+    texts = (spec.command, spec.url, spec.cwd, *values, *client)
     return [name for text in texts for name in references(text)]
 
 

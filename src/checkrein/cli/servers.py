@@ -73,6 +73,16 @@ def show(as_json: bool) -> None:
 @click.option("--url", default="", help="An address instead of a command.")
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent to that address.")
 @click.option("--oauth", is_flag=True, help="Sign in at that address with OAuth.")
+@click.option("--oauth-client-id", metavar="ID", help="As a client you registered at its provider.")
+@click.option(
+    "--oauth-client-secret",
+    metavar="[SECRET]",
+    is_flag=False,
+    flag_value="",
+    help="That client's secret, or a reference to it; without a value it is asked for.",
+)
+@click.option("--oauth-scope", multiple=True, metavar="SCOPE", help="Ask for this, and nothing else.")
+@click.option("--oauth-redirect-uri", metavar="URL", help="The way back you registered for that client.")
 @click.option(
     "--env",
     "variables",
@@ -124,7 +134,7 @@ def _entry(
             "Give a command or --url.", remedy=f"Example: checkrein servers add {name} -- COMMAND ARGUMENTS"
         )
     raw = {key: given[key] for key in ("url", "share", "timeout", "description") if given[key]}
-    raw |= {"oauth": True} if given["oauth"] else {}
+    raw |= {"oauth": found} if (found := _sign_in(given)) else {}
     raw |= {"cwd": str(Path(given["cwd"]).absolute())} if given["cwd"] else {}
     raw["headers"] = pairs(given["headers"], ":", "--header")
     raw["env"] = pairs(tuple(map(_with_value, given["variables"])), "=", "--env")
@@ -136,6 +146,26 @@ def _entry(
     if item.state != "new":
         raise InputError(" ".join(item.notes))
     return {**item.entry, **({"trusted": True} if given["trusted"] else {})}, dict(item.secrets)
+
+
+def _sign_in(given: dict[str, Any]) -> bool | dict[str, str]:
+    """Whether there is a sign-in, and the client a person registered for it."""
+    secret = given["oauth_client_secret"]
+    if secret == "":
+        secret = _asked("Secret of that client", "Write --oauth-client-secret '${env:NAME}'.")
+    client = {
+        "clientId": given["oauth_client_id"],
+        "clientSecret": secret,
+        "scope": " ".join(given["oauth_scope"]),
+        "redirectUri": given["oauth_redirect_uri"],
+    }
+    return {key: value for key, value in client.items() if value} or bool(given["oauth"])
+
+
+def _asked(what: str, remedy: str) -> str:
+    if not sys.stdin.isatty():
+        raise InputError(f"{what}: nobody is here to be asked.", remedy=remedy)
+    return str(click.prompt(what, hide_input=True))
 
 
 def _with_value(text: str) -> str:

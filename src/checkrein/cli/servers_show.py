@@ -58,6 +58,9 @@ def show_command(spec: ServerSpec) -> None:
         say(f"It will be reached at:  {plain(spec.url)}")
         if spec.headers:
             say(f"with headers:           {plain(', '.join(spec.headers))}")
+        if spec.client.client_id:
+            say(f"signing in as client:   {plain(spec.client.client_id)}")
+            say(f"coming back to:         {plain(spec.client.way_back)}")
         return
     say(f"It will run:            {plain(shlex.join([spec.command, *spec.args]))}")
     if spec.cwd:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from checkrein.errors import ConfigError
-from checkrein.settings import Settings
+from checkrein.settings import Settings, oauth
 from checkrein.settings.check import apply
 from checkrein.settings.secrets import has_reference
 from checkrein.settings.servers import KEYS, OURS, ServerSpec, check_name, entry, server_spec
@@ -25,6 +25,8 @@ IsSecret = Callable[[str, str], bool]
 SOURCES = ("claude-desktop", "claude-code", "cursor", "vscode", "codemode-bridge")
 # Other programs' words for what we have, too.
 _RENAMED = {"serverUrl": "url", "httpUrl": "url", "environment": "env"}
+_OAUTH_RENAMED = {"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"}
+_OAUTH_WORDS = (*oauth.KEYS, "scopes", "callbackPort")
 _BAD_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+|_{2,}")
 _BAD_IN_SECRET = re.compile(r"[^A-Za-z0-9_.-]+")
 _OF_AN_EDITOR = re.compile(
@@ -65,11 +67,14 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     def shown(self) -> dict[str, Any]:
         """Fit to be read: of variables and headers only what are references."""
-        hidden = {
+        hidden: dict[str, Any] = {
             key: {name: value if has_reference(value) else "(set)" for name, value in self.entry[key].items()}
             for key in ("env", "headers")
             if key in self.entry
         }
+        if "clientSecret" in (given := _object(self.entry.get("oauth"))):
+            secret = given["clientSecret"]
+            hidden["oauth"] = {**given, "clientSecret": secret if has_reference(secret) else "(set)"}
         return {
             "name": self.name,
             "was": self.was,
@@ -223,6 +228,10 @@ def _made(
     for key in ("env", "headers"):
         if isinstance(filled.get(key), dict):
             filled[key] = _without_secrets(filled[key], name, is_secret, secrets)
+    secret = _object(filled.get("oauth")).get("clientSecret")
+    if isinstance(secret, str) and secret and not has_reference(secret):
+        kept = _moved(_secret_name(name, "clientSecret"), secret, secrets)
+        filled["oauth"] = {**filled["oauth"], "clientSecret": kept}
     if isinstance(filled.get("args"), list):
         filled["args"] = _arguments(filled["args"], name, is_secret, secrets)
     return server_spec(name, filled), secrets, tuple(dict.fromkeys(needs))
@@ -272,10 +281,28 @@ def _in_our_words(raw: Any) -> tuple[dict[str, Any], list[str]]:
     if isinstance(time, int | float) and time >= _MILLISECONDS:
         given["timeout"] = time / 1000
     given.pop("trusted", None)
+    _take_sign_in(given, notes)
     left = sorted(key for key in given if key not in KEYS)
     if left:
         notes.append(f"Not taken over: {', '.join(left)}.")
     return {key: value for key, value in given.items() if key in KEYS}, notes
+
+
+def _take_sign_in(given: dict[str, Any], notes: list[str]) -> None:
+    """What the entry says of signing in, under one name and without what we have no place for."""
+    found = given.pop("auth") if isinstance(given.get("auth"), dict) else given.get("oauth")
+    if not isinstance(found, dict):
+        return
+    words = {_OAUTH_RENAMED.get(str(key), str(key)): value for key, value in found.items()}
+    on = words.pop("enabled", True) is not False
+    left = sorted(key for key in words if key not in _OAUTH_WORDS)
+    if left:
+        notes.append(f"Not taken over: {', '.join(f'oauth.{key}' for key in left)}.")
+    given["oauth"] = on and ({key: words[key] for key in words if key in _OAUTH_WORDS} or True)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _text(value: Any) -> Any:

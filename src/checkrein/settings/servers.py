@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -19,6 +19,8 @@ import msgspec
 
 from checkrein.call import digest
 from checkrein.errors import ConfigError
+from checkrein.settings import oauth as oauth_
+from checkrein.settings.oauth import OAuthClient
 from checkrein.settings.secrets import environment_file, expanded, has_reference, put, secrets_file
 from checkrein.settings.sources import config_dir, read
 
@@ -56,7 +58,8 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, str] = {}
     transport: Transport = ""
-    oauth: bool = False
+    # True: a client registers itself; else the one a person registered.
+    oauth: bool | OAuthClient = False
     enabled: bool = True
     share: Share = "auto"
     trusted: bool = False
@@ -71,7 +74,12 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.origin:
             return self.origin
         where = [self.command, self.args, self.cwd, self.env, self.inherit]
-        return digest([*where, self.url, self.headers, self.transport, self.oauth])
+        return digest([*where, self.url, self.headers, self.transport, msgspec.to_builtins(self.oauth)])
+
+    @property
+    def client(self) -> OAuthClient:
+        """Whom its provider knows us as; with nothing in it where we register ourselves."""
+        return self.oauth if isinstance(self.oauth, OAuthClient) else OAuthClient()
 
     def __repr__(self) -> str:
         # INVARIANT: a resolved server shown by accident shows no secret.
@@ -152,6 +160,8 @@ def server_spec(name: str, raw: Any) -> ServerSpec:
         if key not in KEYS and near:
             raise _wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
     taken = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
+    if "oauth" in taken:
+        taken["oauth"] = oauth_.in_our_words(name, taken["oauth"])
     try:
         spec = msgspec.convert({**taken, "name": name, "transport": _transport(name, raw)}, ServerSpec)
     except msgspec.ValidationError as error:
@@ -181,7 +191,7 @@ def entry(spec: ServerSpec) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key in _FIELDS:
         if (value := getattr(spec, key)) != getattr(plain, key):
-            found[key] = list(value) if isinstance(value, tuple) else value
+            found[key] = list(value) if isinstance(value, tuple) else msgspec.to_builtins(value)
     return {**({"type": spec.transport} if spec.transport else {}), **found}
 
 
@@ -217,10 +227,22 @@ def resolve(spec: ServerSpec) -> ServerSpec:
         env={key: filled(f"env.{key}", value) for key, value in spec.env.items()},
         url=filled("url", spec.url),
         headers={key: filled(f"headers.{key}", value) for key, value in spec.headers.items()},
+        oauth=_resolved(spec.oauth, filled),
         origin=spec.fingerprint,
     )
     _check(made)
     return made
+
+
+def _resolved(oauth: bool | OAuthClient, filled: Callable[[str, str], str]) -> bool | OAuthClient:
+    if isinstance(oauth, bool):
+        return oauth
+    return msgspec.structs.replace(
+        oauth,
+        client_id=filled("oauth.clientId", oauth.client_id),
+        client_secret=filled("oauth.clientSecret", oauth.client_secret),
+        scope=filled("oauth.scope", oauth.scope),
+    )
 
 
 def _text(path: Path) -> str:
@@ -277,6 +299,7 @@ def _check(spec: ServerSpec) -> None:
 
 def _check_address(spec: ServerSpec) -> None:
     name = spec.name
+    oauth_.check(name, spec.client)
     for key, value in spec.headers.items():
         if not _HEADER.fullmatch(key):
             raise _wrong(name, f"headers.{_shown_name(key)}", "cannot be a header's name.", "Correct it.")
@@ -314,6 +337,8 @@ def _mistyped(name: str, message: str) -> ConfigError:
     key = where.rstrip("`").lstrip(".").replace("[...]", "")
     if key == "share":
         return _wrong(name, key, "is not known.", f"Write {' or '.join(map(repr, get_args(Share)))}.")
+    if key == "oauth":
+        return _wrong(name, key, "must be true, false or an object.", 'Write {"clientId": "..."}.')
     what = what.replace("`str`", "text").replace("`array`", "a list").replace("`object`", "an object")
     what = re.sub(r"^Expected (.*), got .*$", r"must be \1", what).replace("`", "")
     return _wrong(name, key, f"{what}.", "Correct it.")

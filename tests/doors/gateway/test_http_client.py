@@ -11,9 +11,8 @@ from doors.gateway.site import Site
 
 pytest.importorskip("mcp")
 import httpx2
-from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
-from checkrein.doors.gateway.http_client import GuardedTransport, Stamp, from_wire, to_wire, trouble
+from checkrein.doors.gateway.http_client import GuardedTransport, Stamp, from_wire, to_wire
 
 MODERN = {VERSION_KEY: "2026-07-28"}
 
@@ -135,19 +134,3 @@ def test_the_status_of_the_servers_own_answers_is_noticed():
         get(site, site.url, noticed=lambda *each: found.append(each))
         get(site, f"{site.origin}/other", noticed=lambda *each: found.append(each))
     assert found == [(401, False)]
-
-
-@pytest.mark.parametrize(
-    ("error", "words", "lasting"),
-    [
-        (OAuthRegistrationError("403"), "does not let programs register themselves", True),
-        (OAuthTokenError("Token exchange failed (400): \x1b[2J" + "x" * 999), "no token was given", False),
-        (OAuthFlowError("State parameter mismatch: a != secret"), "not the answer to our question", False),
-        (OAuthFlowError("Protected resource metadata request failed: HTTP 503"), "HTTP 503", False),
-    ],
-)
-def test_what_goes_wrong_while_signing_in_is_said_in_plain_words(error, words, lasting):
-    found = trouble("mail", error)
-    assert words in found.message and found.remedy and found.lasting is lasting
-    assert len(found.message) < 400 and found.message.isprintable() and "secret" not in found.message
-    assert trouble("mail", ValueError("x")) is None

@@ -24,6 +24,10 @@ Changed = Callable[[str], None]
 _SOMEBODY = "somebody"
 
 
+def _signs_in_at(spec: ServerSpec) -> tuple[str, str]:
+    return spec.url, spec.client.client_id
+
+
 class Fleet:
     """Keepers by name. `withdrawn` is told of every server that is gone or another one now."""
 
@@ -129,7 +133,8 @@ class Fleet:
         for name in [*before]:
             after = self._specs.get(name)
             if after is None or after != before[name]:
-                self._retire(name, forget=after is None or after.url != before[name].url)
+                # INVARIANT: a sign-in outlives neither the address it was for nor the client it was given to.
+                self._retire(name, forget=after is None or _signs_in_at(after) != _signs_in_at(before[name]))
         for name, spec in self._specs.items():
             if name not in self._keepers:
                 keeper = Keeper(spec, self._audience, facts=self._facts, limits=self._limits, say=self._say)

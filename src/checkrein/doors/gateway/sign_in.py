@@ -51,12 +51,19 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class SignIn:
-    """One way back for one person. `shown` is told the address they have to go to."""
+    """One way back for one person. `shown` is told the address they have to go to.
 
-    def __init__(self, name: str, shown: Callable[[str], None], *, seconds: float = WAIT_SECONDS) -> None:
+    `way_back`: the address a provider was told beforehand; without a port, a free one is taken.
+    """
+
+    def __init__(
+        self, name: str, shown: Callable[[str], None], *, way_back: str = "", seconds: float = WAIT_SECONDS
+    ) -> None:
         self.name, self._shown, self._seconds = name, shown, seconds
-        # INVARIANT: only who was sent here by the sign-in page knows the path.
-        self._path = f"/callback/{secrets.token_urlsafe(32)}"
+        # INVARIANT: only who was sent here by the sign-in page knows the path; where others can know it, the
+        # state of our question.
+        self._told = urlsplit(way_back or f"http://127.0.0.1/callback/{secrets.token_urlsafe(32)}")
+        self._is_known, self._state = bool(way_back), ""
         self._server: asyncio.Server | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._visitors: set[_Visitor] = set()
@@ -64,12 +71,24 @@ class SignIn:
 
     @property
     def redirect_uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}{self._path}"
+        return f"http://{self._host}{self._told.path}"
+
+    @property
+    def _host(self) -> str:
+        return f"{self._told.hostname}:{self.port}"
 
     async def open(self) -> None:
         """Listen; only programs on this machine can connect."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Visitor(self), "127.0.0.1", 0, backlog=16)
+        loop, port = asyncio.get_running_loop(), self._told.port or 0
+        try:
+            self._server = await loop.create_server(lambda: _Visitor(self), "127.0.0.1", port, backlog=16)
+        except OSError as error:
+            raise PipeError(
+                f"Nobody can come back from the sign-in page of {self.name}: port {port} of this machine"
+                f" cannot be used ({error.strerror or 'it is taken'}).",
+                remedy="End what uses it, or register another redirectUri.",
+                lasting=True,
+            ) from None
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def __call__(self, url: str) -> Answer:
@@ -84,6 +103,7 @@ class SignIn:
         # INVARIANT: before somebody was sent away nobody can come back.
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answer = answer
+        self._state = next((value for name, value in parse_qsl(urlsplit(url).query) if name == "state"), "")
         self._shown(url)
         try:
             async with asyncio.timeout(self._seconds):
@@ -110,21 +130,26 @@ class SignIn:
     def received(self, target: str, host: str) -> tuple[int, str]:
         """What to tell a browser that asks for this, after taking what it brought."""
         path, _, query = target.partition("?")
-        known = secrets.compare_digest(path.encode(), self._path.encode())
+        known = secrets.compare_digest(path.encode(), (self._told.path or "/").encode())
         waiting = self._answer
         # INVARIANT: an answer is taken once, at exactly this path, under no other name (DNS rebinding).
-        if not known or host != f"127.0.0.1:{self.port}" or waiting is None or waiting.done():
+        if not known or host != self._host or waiting is None or waiting.done():
             return 404, _NOTHING
         try:
             found = _read(query)
         except ValueError:
             return 400, _UNREADABLE
+        if self._is_known and not self._is_ours(found.get("state", "")):
+            return 404, _NOTHING
         self._stop_listening()
         if "error" in found:
             waiting.set_exception(_refused(self.name, found))
             return 200, _NOT_DONE
         waiting.set_result(Answer(found["code"], found.get("state"), found.get("iss")))
         return 200, _DONE
+
+    def _is_ours(self, state: str) -> bool:
+        return bool(self._state) and secrets.compare_digest(state.encode(), self._state.encode())
 
     def _stop_listening(self) -> None:
         if self._server is not None:

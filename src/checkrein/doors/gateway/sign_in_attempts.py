@@ -48,7 +48,12 @@ class Attempt:
             self.known.set()
 
     async def _sign_in(self, seconds: float) -> None:
-        way_back = sign_in.SignIn(self.spec.name, self._shown, seconds=sign_in.WAIT_SECONDS)
+        way_back = sign_in.SignIn(
+            self.spec.name,
+            self._shown,
+            way_back=self.spec.client.way_back,
+            seconds=sign_in.WAIT_SECONDS,
+        )
         try:
             await way_back.open()
             self.port = way_back.port
@@ -118,7 +123,7 @@ class Attempts:
             "port": attempt.port if attempt else 0,
             "reason": error.message if error else "",
             "remedy": error.remedy if error else "",
-            "signed_in": spec.oauth and is_signed_in(spec.name),
+            "signed_in": bool(spec.oauth) and is_signed_in(spec.name),
         }
 
     async def keep_only(self, specs: dict[str, ServerSpec]) -> None:

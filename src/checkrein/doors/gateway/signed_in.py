@@ -14,9 +14,13 @@ from checkrein.settings.sources import state_dir
 
 
 class SignedIn(msgspec.Struct, kw_only=True):
-    """Everything needed to go on without the person; `url` is the one address it is good for."""
+    """Everything needed to go on without the person; `url` is the one address it is good for.
+
+    `given`: the id of the client a person registered, where it was made for that one.
+    """
 
     url: str
+    given: str = ""
     tokens: dict[str, Any] | None = None
     expires_at: float | None = None
     client: dict[str, Any] | None = None
@@ -27,14 +31,15 @@ def sign_in_file(name: str) -> Path:
     return state_dir() / "gateway" / "oauth" / f"{name}.json"
 
 
-def read_sign_in(name: str, url: str) -> SignedIn:
-    """What is kept for a server; nothing when it cannot be read."""
+def read_sign_in(name: str, url: str, given: str = "") -> SignedIn:
+    """What is kept for a server and the client we are there; nothing when it cannot be read."""
+    nothing = SignedIn(url=url, given=given)
     try:
         found = msgspec.json.decode(sign_in_file(name).read_bytes(), type=SignedIn)
     except (OSError, msgspec.MsgspecError):
-        return SignedIn(url=url)
-    # INVARIANT: a token is sent to no other address than the one it was made for.
-    return found if found.url == url else SignedIn(url=url)
+        return nothing
+    # INVARIANT: a token is sent to no other address than the one it was made for, and for no other client.
+    return found if (found.url, found.given) == (url, given) else nothing
 
 
 def is_signed_in(name: str) -> bool:

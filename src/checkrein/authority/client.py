@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any, Protocol, cast
 
-from checkrein.authority import Asked, Params, verb
+from checkrein.authority import Asked, Params, holders, verb
 from checkrein.errors import InputError
-from checkrein.ledger.entries import moment
-from checkrein.store import Transaction
 from checkrein.store.gateway_clients import CLIENTS, GatewayClient
 from checkrein.store.tokens import hash_of
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # The gateway opens its port when the first token is there; this long it may take.
 _OPEN_SECONDS, _LOOK_SECONDS = 5.0, 0.02
 
@@ -30,26 +26,13 @@ class Listening(Protocol):
 
 def shown(client: GatewayClient, connected: int) -> dict[str, Any]:
     """A client as people read it."""
-    return {
-        "id": client.id,
-        "name": client.name,
-        "made_at": moment(client.made_at),
-        "made_by": client.made_by,
-        "revoked_at": None if client.revoked_at is None else moment(client.revoked_at),
-        "revoked_by": client.revoked_by,
-        "connected": connected,
-    }
+    return {**holders.shown(client), "connected": connected}
 
 
 @verb("client.add", person=True)
 def add(asked: Asked, params: Params) -> dict[str, Any]:
     """{"name"}: a new client: its token, the address, and settings any MCP client understands."""
-    name = params["name"]
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InputError(
-            "A client's name has letters, digits, dots, dashes and underscores, at most 64 of them.",
-            remedy="For example: checkrein clients add laptop",
-        )
+    name = holders.named(params["name"], "client", "checkrein clients add laptop")
     pipeline = asked.pipeline
     port = pipeline.policies.of("", "gateway").settings.gateway.http_port
     if not port:
@@ -102,15 +85,7 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
 @verb("client.revoke", person=True)
 def revoke(asked: Asked, params: Params) -> dict[str, Any]:
     """{"name"}: by name or id: its token opens nothing any more, and what it does here ends at once."""
-    name, now = str(params["name"]), asked.pipeline.clock()
-
-    def change(tx: Transaction) -> GatewayClient:
-        gone = CLIENTS.revoke(tx, name, asked.actor, now)
-        data = {"id": gone.id, "name": gone.name, "actor": asked.actor}
-        asked.pipeline.ledger.append(tx, "client_revoked", data)
-        return gone
-
-    gone = asked.pipeline.store.write(change, durable=True)
+    gone = holders.take_back(asked, CLIENTS, str(params["name"]), "client_revoked")
     if asked.gateway is not None:
         asked.gateway().revoke(f"http:{gone.id}")
     return shown(gone, 0)

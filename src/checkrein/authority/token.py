@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import msgspec
 
-from checkrein.authority import Asked, Params, verb
+from checkrein.authority import Asked, Params, holders, verb
 from checkrein.errors import InputError
 from checkrein.ledger.entries import moment
-from checkrein.store import Transaction
 from checkrein.store.api_tokens import API_TOKENS, ApiToken
 from checkrein.store.tokens import hash_of
 
 API = "/api/v1"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class _New(msgspec.Struct, forbid_unknown_fields=True):
@@ -29,16 +26,9 @@ class _New(msgspec.Struct, forbid_unknown_fields=True):
 
 def shown(token: ApiToken) -> dict[str, Any]:
     """A token as people read it."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "may": ["read", *["change"] * token.may_change, *["approve"] * token.may_answer],
-        "made_at": moment(token.made_at),
-        "made_by": token.made_by,
-        "used_at": None if token.used_at is None else moment(token.used_at),
-        "revoked_at": None if token.revoked_at is None else moment(token.revoked_at),
-        "revoked_by": token.revoked_by,
-    }
+    may = ["read", *["change"] * token.may_change, *["approve"] * token.may_answer]
+    used_at = None if token.used_at is None else moment(token.used_at)
+    return {**holders.shown(token), "may": may, "used_at": used_at}
 
 
 @verb("token.add", person=True)
@@ -48,11 +38,7 @@ def add(asked: Asked, params: Params) -> dict[str, Any]:
     INVARIANT: a token answers no question unless a person said that it may.
     """
     wanted = msgspec.convert(params, _New)
-    if not _NAME.fullmatch(wanted.name):
-        raise InputError(
-            "A token's name has letters, digits, dots, dashes and underscores, at most 64 of them.",
-            remedy="For example: checkrein chat token add notebook",
-        )
+    holders.named(wanted.name, "token", "checkrein chat token add notebook")
     if wanted.read_only and wanted.approve:
         raise InputError("A token that only reads cannot approve.", remedy="Leave one of the two out.")
     made_id, token = API_TOKENS.new()
@@ -81,12 +67,4 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
 @verb("token.revoke", person=True)
 def revoke(asked: Asked, params: Params) -> dict[str, Any]:
     """{"name"}: by name or id: it opens nothing any more, and what follows with it ends."""
-    name, now = str(params["name"]), asked.pipeline.clock()
-
-    def change(tx: Transaction) -> ApiToken:
-        gone = API_TOKENS.revoke(tx, name, asked.actor, now)
-        data = {"id": gone.id, "name": gone.name, "actor": asked.actor}
-        asked.pipeline.ledger.append(tx, "token_revoked", data)
-        return gone
-
-    return shown(asked.pipeline.store.write(change, durable=True))
+    return shown(holders.take_back(asked, API_TOKENS, str(params["name"]), "token_revoked"))

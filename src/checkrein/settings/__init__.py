@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -427,10 +429,12 @@ USER_ONLY = ("notify", "gateway", "evaluation", "chat", "connections")
 TABLES: dict[str, type[msgspec.Struct]] = {"phases": Phase, "doors": Door, "profiles": ProfileSettings}
 
 
-def keys_of(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, Key]]:
+@cache
+def keys_of(struct: type[msgspec.Struct]) -> Mapping[str, tuple[Any, Key]]:
     """Each key of a section with its type and meaning."""
+    # Read from the annotations once: every file laid over the settings asks for each section again.
     hints = get_type_hints(struct, include_extras=True)
-    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
+    return MappingProxyType({name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()})
 
 
 def lineage(name: str, profiles: Mapping[str, ProfileSettings]) -> tuple[str, ...]:

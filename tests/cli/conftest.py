@@ -162,12 +162,25 @@ class Agent:
         return found["permissionDecision"], found["permissionDecisionReason"]
 
 
+def live_in(folder, patch):
+    """A home that several tests share, in place of the test's own; no agent's variables reach it either."""
+    patch.setenv("HOME", str(folder))
+    for name in ("state", "config"):
+        patch.setenv(f"XDG_{name.upper()}_HOME", str(folder / name))
+    patch.setenv("XDG_RUNTIME_DIR", str(folder / "run"))
+    forget_agents(patch)
+
+
+def forget_agents(patch):
+    for name in list(os.environ):
+        if name.startswith(AGENT_VARIABLES):
+            patch.delenv(name)
+
+
 @pytest.fixture(autouse=True)
 def no_agent(monkeypatch):
     """Whoever runs the tests, no agent's variables reach them."""
-    for name in list(os.environ):
-        if name.startswith(AGENT_VARIABLES):
-            monkeypatch.delenv(name)
+    forget_agents(monkeypatch)
 
 
 @pytest.fixture
@@ -194,6 +207,30 @@ def server(started):
     made = started("serve")
     wait_until(knocking.is_running)
     return made
+
+
+@pytest.fixture(scope="module")
+def chat_home(tmp_path_factory):
+    """A home with a real server for all tests of a module: what talks to models takes long to load."""
+    folder = tmp_path_factory.mktemp("chat")
+    made = Started(folder)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            live_in(folder, patch)
+            made("serve")
+            wait_until(knocking.is_running)
+        yield folder
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def chat_server(chat_home, run, monkeypatch):
+    """That server, with no conversation in it yet."""
+    live_in(chat_home, monkeypatch)
+    for each in run.json("chat", "list", "--json"):
+        run("chat", "delete", each["id"], "--yes")
+    return chat_home
 
 
 @pytest.fixture

@@ -9,12 +9,9 @@ from checkrein.cli.chat_screen import Screen
 from checkrein.cli.chat_talk import Talk
 from checkrein.errors import CheckreinError, InputError
 
-# Every one starts servers of its own, which load what talks to models.
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
-def talk(server, run):
+def talk(chat_server):
     return Talk(Screen())
 
 

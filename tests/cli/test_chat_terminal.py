@@ -15,9 +15,6 @@ from checkrein.cli.opening import reading
 from checkrein.ledger.query import Filter, entries
 from mcp_stdio import Notes
 
-# Every one starts servers of its own, which load what talks to models.
-pytestmark = pytest.mark.e2e
-
 
 class Terminal:
     """`checkrein chat` on a terminal; what a person types, and what they have seen so far."""
@@ -85,13 +82,16 @@ def terminal():
         os.close(each.line)
 
 
-@pytest.fixture
-def notes(home, run, server):
-    made = Notes(home)
+def add_notes(run, folder):
     run("phase", "building", "--user")
-    run("servers", "add", "notes", "--", *made.words)
+    run("servers", "add", "notes", "--", *Notes(folder).words)
     run("servers", "accept", "notes", "--yes")
-    return made
+
+
+@pytest.fixture
+def notes(chat_server, run):
+    if not run.json("servers", "list", "--json")["servers"]:
+        add_notes(run, chat_server)
 
 
 @pytest.fixture
@@ -108,13 +108,23 @@ def ran(run):
     return found
 
 
+@pytest.fixture
 def recorded():
-    """How calls ended, as the record has it."""
-    with reading() as reader:
-        return [each.result for each in entries(reader, Filter())]
+    """How calls of this test ended, as the record has it."""
+    begun = time.time()
+
+    def found():
+        with reading() as reader:
+            return [each.result for each in entries(reader, Filter(since=begun))]
+
+    return found
 
 
-@pytest.mark.usefixtures("server")
+def is_somebody_there():
+    return knocking.ask(knocking.connect(), "server.about", {})["reachable"]
+
+
+@pytest.mark.usefixtures("chat_server")
 def test_a_person_talks_and_leaves(terminal, run):
     chat = terminal()
     assert "demo/demo" in chat.sees("Ctrl-D leaves.")
@@ -138,11 +148,12 @@ def test_a_person_talks_and_leaves(terminal, run):
     ]
 
 
-@pytest.mark.usefixtures("server")
-def test_words_appear_while_the_model_still_speaks_and_a_person_is_reachable(terminal):
+@pytest.mark.usefixtures("chat_server")
+def test_words_appear_while_the_model_still_speaks_and_a_person_is_reachable(terminal, until):
+    until(lambda: not is_somebody_there())
     chat = terminal(TERM="dumb")
     chat.sees("> ")
-    assert knocking.ask(knocking.connect(), "server.about", {})["reachable"]
+    assert is_somebody_there()
     chat.type("/slow 300\\\n")
     chat.sees(". ")
     chat.type("/say one two three four five six seven eight nine ten\n")
@@ -153,7 +164,7 @@ def test_words_appear_while_the_model_still_speaks_and_a_person_is_reachable(ter
     assert "\x1b" not in chat.screen
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("chat_server")
 def test_stopping_keeps_what_came(terminal, run):
     chat = terminal()
     chat.sees("> ")
@@ -174,7 +185,7 @@ def test_stopping_keeps_what_came(terminal, run):
     assert states == ["completed", "aborted", "completed", "completed"]
 
 
-def test_a_call_is_asked_about_in_the_flow(terminal, notes, ran, until):
+def test_a_call_is_asked_about_in_the_flow(terminal, notes, ran, recorded, until):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
@@ -312,7 +323,8 @@ def test_leaving_while_it_waits_and_coming_back(terminal, notes, ran, run):
     assert ran() == [{"title": "a"}]
 
 
-def test_a_server_that_is_started_again_goes_on_asking(terminal, notes, ran, server, started, until):
+def test_a_server_that_is_started_again_goes_on_asking(terminal, home, run, ran, server, started, until):
+    add_notes(run, home)
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
@@ -327,7 +339,7 @@ def test_a_server_that_is_started_again_goes_on_asking(terminal, notes, ran, ser
     assert ran() == [{"title": "a"}]
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("chat_server")
 def test_what_a_model_says_does_not_drive_the_terminal(terminal):
     chat = terminal(NO_COLOR="1")
     chat.sees("> ")
@@ -335,7 +347,7 @@ def test_what_a_model_says_does_not_drive_the_terminal(terminal):
     chat.sees("\\x1b]0;owned\\x07 fine")
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("chat_server")
 def test_without_a_terminal_nothing_is_asked(run):
     done = subprocess.run(
         [sys.executable, "-m", "checkrein", "chat"],

@@ -3,7 +3,8 @@ import math
 
 import pytest
 
-from checkrein.doors.gateway.http_line import LARGEST_HEAD, Line, line_maker
+from checkrein.doors.gateway.http_line import Line, line_maker
+from checkrein.doors.gateway.http_talk import LARGEST_HEAD
 
 
 class Inner(asyncio.Protocol):

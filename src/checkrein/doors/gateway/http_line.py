@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from checkrein.doors.gateway.http_talk import Address, App, Talk
+from checkrein.doors.gateway.http_talk import LARGEST_HEAD, Address, App, Talk
 
-LARGEST_HEAD = 64 << 10
 Lines = dict[Address, "Line"]
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"

@@ -20,7 +20,17 @@ Address = tuple[str, int]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[dict[str, Any], Receive, Send], Any]
+# Headers, trailers and whatever else is no body, before more of it ends the connection.
+LARGEST_HEAD = 64 << 10
+# Requests that were sent before the one in front of them was answered.
+MOST_BEHIND = 64
 _UNREADABLE = b"Invalid HTTP request received."
+_REFUSAL = (
+    STATUS[400]
+    + b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n" % len(_UNREADABLE)
+    + b"connection: close\r\n\r\n"
+    + _UNREADABLE
+)
 
 
 class Talk(asyncio.Protocol):
@@ -29,16 +39,15 @@ class Talk(asyncio.Protocol):
     def __init__(self, app: App, tasks: set[asyncio.Task[None]]) -> None:
         self._app, self._tasks = app, tasks
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpRequestParser(self)
-        if hasattr(self._parser, "set_dangerous_leniencies"):
-            # A request after one that said it was the last is not read, and spoils nothing.
-            self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._parser = _parser_for(self)
         self._address: Address | None = None
         self._url, self._headers, self._expects = b"", list[tuple[bytes, bytes]](), False
         # The request being read; the one being answered, and those behind it.
         self._read: Turn | None = None
         self._turn: Turn | None = None
         self._behind: deque[Turn] = deque()
+        # How much came that was no body since the last head was whole; whether nothing more is read.
+        self._loose, self._deaf = 0, False
         self._paused = False
         self.full = False
         self._drained: asyncio.Future[None] | None = None
@@ -61,15 +70,48 @@ class Talk(asyncio.Protocol):
         """The transport closes by itself."""
 
     def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        self._loose += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            # Nothing here is upgraded to: the request is answered like any other.
-            return
+        except httptools.HttpParserUpgrade as wish:
+            self._without_upgrade(data[wish.args[0] :])
         except httptools.HttpParserError:
-            head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n" % len(_UNREADABLE)
-            self.write(STATUS[400] + head + b"connection: close\r\n\r\n" + _UNREADABLE)
-            self.close()
+            self._spoilt()
+        else:
+            # INVARIANT: headers and trailers without end are cut, also while an earlier request is answered.
+            if self._loose > LARGEST_HEAD:
+                self._spoilt()
+
+    def _without_upgrade(self, rest: bytes) -> None:
+        """Nothing here is upgraded to. INVARIANT: the body of who wishes it is a body, and no request."""
+        old = self._parser
+        closes = any(b"close" in value.lower() for name, value in self._headers if name == b"connection")
+        head = [b"%b %b HTTP/%b\r\n" % (old.get_method(), self._url, old.get_http_version().encode())]
+        for name, value in self._headers:
+            if name not in (b"connection", b"upgrade"):
+                head.append(b"%b: %b\r\n" % (name, value))
+        head.append(b"connection: close\r\n\r\n" if closes else b"\r\n")
+        self._parser = _parser_for(self)
+        self.data_received(b"".join(head) + rest)
+
+    def _spoilt(self) -> None:
+        """What came cannot be read. INVARIANT: that is said in its turn, never within another response."""
+        self._deaf = True
+        unread, self._read = self._read, None
+        if unread is not None and unread is self._turn:
+            self._end(b"" if unread.started else _REFUSAL)
+            return
+        if unread is not None:
+            self._behind.remove(unread)
+        if self._turn is None or self._turn.over:
+            self._end(_REFUSAL)
+
+    def _end(self, word: bytes) -> None:
+        if word:
+            self.write(word)
+        self.close()
 
     def pause_writing(self) -> None:
         self.full = True
@@ -122,21 +164,38 @@ class Talk(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects = True
+        if name in (b"expect", b"transfer-encoding"):
+            self._heed(name, value.strip().lower())
         self._headers.append((name, value))
 
+    def _heed(self, name: bytes, value: bytes) -> None:
+        if name == b"expect":
+            self._expects = value == b"100-continue"
+        elif value != b"chunked":
+            raise ValueError("a body in an encoding nobody reads here")
+
     def on_headers_complete(self) -> None:
-        parser = self._parser
+        parser, self._loose = self._parser, 0
+        path = "/mcp" if self._url == b"/mcp" else _path(self._url, self._headers)
+        if parser.should_upgrade():
+            if parser.get_method() == b"CONNECT":
+                raise ValueError("nobody is connected to anything here")
+            # It comes again, without this wish.
+            return
+        if len(self._behind) >= MOST_BEHIND:
+            raise ValueError("more requests than anybody waits for")
         scope = {
             "type": "http",
             "client": self._address,
             "method": parser.get_method().decode("ascii"),
-            "path": _path(self._url),
+            "path": path,
             "headers": self._headers,
         }
-        keep = parser.should_keep_alive() and parser.get_http_version() != "1.0"
-        turn = self._read = Turn(self, scope, keep_alive=keep, expects=self._expects)
+        # INVARIANT: what comes behind a body (trailers) is no header of its request.
+        self._headers = []
+        new = parser.get_http_version() == "1.1"
+        keep = new and parser.should_keep_alive()
+        turn = self._read = Turn(self, scope, keep_alive=keep, expects=new and self._expects)
         if self._turn is None or self._turn.over:
             self._start(turn)
         else:
@@ -145,7 +204,7 @@ class Talk(asyncio.Protocol):
             self._pause()
 
     def on_body(self, body: bytes) -> None:
-        turn = self._read
+        turn, self._loose = self._read, 0
         if turn is not None and not turn.over and turn.feed(body):
             self._pause()
 
@@ -183,11 +242,25 @@ class Talk(asyncio.Protocol):
         elif self._transport is not None and not self._transport.is_closing():
             if self._behind:
                 self._start(self._behind.popleft())
+            elif self._deaf:
+                self._end(_REFUSAL)
+                return
             self.read_on()
 
 
-def _path(url: bytes) -> str:
-    if url == b"/mcp":
-        return "/mcp"
+def _parser_for(talk: Talk) -> Any:
+    parser = httptools.HttpRequestParser(talk)
+    if hasattr(parser, "set_dangerous_leniencies"):
+        # A request after one that said it was the last is not read, and spoils nothing.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser
+
+
+def _path(url: bytes, headers: list[tuple[bytes, bytes]]) -> str:
+    if not url.startswith(b"/"):
+        # INVARIANT: a target that names a host names the one the request says it is for.
+        place = url.partition(b"://")[2].partition(b"/")[0]
+        if [place] != [value for name, value in headers if name == b"host"]:
+            raise ValueError("a request for another host")
     path = httptools.parse_url(url).path.decode("ascii")
     return unquote(path) if "%" in path else path

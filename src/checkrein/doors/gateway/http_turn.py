@@ -97,7 +97,10 @@ class Turn:
             self._go_on(message.get("body", b""), message.get("more_body", False))
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self.started, self._expects = True, False
+        if self._expects:
+            # INVARIANT: who was not told to send its body may leave it out: nobody guesses what comes next.
+            self.keep_alive = self._expects = False
+        self.started = True
         found, known = [STATUS[status]], False
         for name, value in headers:
             if name == b"content-length":
@@ -138,6 +141,6 @@ class Turn:
         if head or data:
             self._wire.write(head + data)
         if not more:
-            self.over = True
+            self.over, self._parts = True, []
             self._tell()
             self._wire.answered(self)

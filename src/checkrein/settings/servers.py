@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,10 +17,12 @@ import msgspec
 
 from checkrein.call import digest
 from checkrein.errors import ConfigError
+from checkrein.settings import entries
 from checkrein.settings import oauth as oauth_
+from checkrein.settings.entries import document, no_twin, shown_name, text_of, wrong
 from checkrein.settings.oauth import OAuthClient
-from checkrein.settings.secrets import environment_file, expanded, has_reference, put, secrets_file
-from checkrein.settings.sources import config_dir, read
+from checkrein.settings.secrets import expanded, has_reference
+from checkrein.settings.sources import config_dir
 
 Share = Literal["auto", "shared", "client"]
 Transport = Literal["", "stdio", "http", "sse"]
@@ -103,20 +103,13 @@ def servers_file() -> Path:
 
 def stamp() -> tuple[int, ...]:
     """Other whenever one of the files a server is made of may be another."""
-    found: list[int] = []
-    for path in (servers_file(), environment_file(), secrets_file()):
-        try:
-            status = path.stat()
-            found += (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:
-            found.append(0)
-    return tuple(found)
+    return entries.stamp(servers_file())
 
 
 def read_servers() -> ServersFile:
     """What the file says. Never raises: a file that cannot be used is a fault and offers nothing."""
     try:
-        return ServersFile(parsed(_text(servers_file()), str(servers_file())))
+        return ServersFile(parsed(text_of(servers_file()), str(servers_file())))
     except ConfigError as error:
         return ServersFile(fault=str(error))
 
@@ -124,41 +117,25 @@ def read_servers() -> ServersFile:
 def parsed(text: str, source: str) -> dict[str, ServerSpec]:
     """The servers in a text of such a file; raises ConfigError with the line of what is wrong."""
     found: dict[str, ServerSpec] = {}
-    for name, raw in _entries(document(text, source), source).items():
+    for name, raw in _servers(document(text, source), source).items():
         try:
             found[name] = server_spec(name, raw)
-            _no_twin(name, found)
+            no_twin(name, found)
         except ConfigError as error:
             raise error.at(f"{source}, line {_line(text, name, error.key)}") from None
     return found
-
-
-def document(text: str, source: str) -> dict[str, Any]:
-    """A JSON object; what is not one is refused with its line, and so is a name written twice."""
-    if not text.strip():
-        return {}
-    try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        raise _broken(f"is not valid JSON ({error.msg})", f"{source}, line {error.lineno}") from None
-    except (ValueError, RecursionError) as error:
-        why = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _broken(why, source) from None
-    if not isinstance(value, dict):
-        raise _broken("is not an object", source)
-    return value
 
 
 def server_spec(name: str, raw: Any) -> ServerSpec:
     """One entry, checked; raises ConfigError naming key and reason."""
     check_name(name)
     if not isinstance(raw, dict):
-        raise _wrong(name, "", "must be an object.", 'Write {"command": "..."} or {"url": "..."}.')
+        raise wrong(name, "", "must be an object.", 'Write {"command": "..."} or {"url": "..."}.')
     for key in raw:
         # A switch of other programs: taken for unknown, a server meant to be off would run.
         near = ["enabled"] if key == "disabled" else difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
         if key not in KEYS and near:
-            raise _wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
+            raise wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
     taken = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
     if "oauth" in taken:
         taken["oauth"] = oauth_.in_our_words(name, taken["oauth"])
@@ -175,7 +152,7 @@ def check_name(name: str) -> None:
     # INVARIANT: server and tool can be told apart in `server__tool`, whatever the tool is called.
     if not _NAME.fullmatch(name) or "__" in name or name.endswith("_"):
         raise ConfigError(
-            _shown_name(name),
+            shown_name(name),
             None,
             "cannot be a server's name.",
             "Use up to 32 letters, digits, `-` and single `_`, beginning with a letter or digit"
@@ -187,11 +164,7 @@ def check_name(name: str) -> None:
 
 def entry(spec: ServerSpec) -> dict[str, Any]:
     """A server as the file holds it; what is as usual is not written."""
-    plain = ServerSpec(name=spec.name)
-    found: dict[str, Any] = {}
-    for key in _FIELDS:
-        if (value := getattr(spec, key)) != getattr(plain, key):
-            found[key] = list(value) if isinstance(value, tuple) else msgspec.to_builtins(value)
+    found = entries.unusual(spec, ServerSpec(name=spec.name), _FIELDS)
     return {**({"type": spec.transport} if spec.transport else {}), **found}
 
 
@@ -199,18 +172,16 @@ def write_servers(servers: Mapping[str, ServerSpec] | Iterable[ServerSpec]) -> N
     """The file with exactly these servers, whole or not at all. What we do not know in it stays."""
     wanted = list(servers.values() if isinstance(servers, Mapping) else servers)
     path = servers_file()
-    text = _text(path)
+    text = text_of(path)
     # INVARIANT: a file we cannot read is never written over.
     parsed(text, str(path))
     before = document(text, str(path))
-    old = _entries(before, str(path))
-    entries: dict[str, Any] = {}
+    old, new = _servers(before, str(path)), dict[str, Any]()
     for spec in wanted:
         made = entry(spec)
         server_spec(spec.name, made)
-        kept = {key: value for key, value in old.get(spec.name, {}).items() if key not in KEYS}
-        entries[spec.name] = {**made, **kept}
-    put(path, json.dumps({**before, _TOP: entries}, indent=2, ensure_ascii=False) + "\n")
+        new[spec.name] = {**made, **entries.unknown(old.get(spec.name, {}), KEYS)}
+    entries.write(path, {**before, _TOP: new})
 
 
 def resolve(spec: ServerSpec) -> ServerSpec:
@@ -245,56 +216,29 @@ def _resolved(oauth: bool | OAuthClient, filled: Callable[[str, str], str]) -> b
     )
 
 
-def _text(path: Path) -> str:
-    content = read(path)
-    if content is None:
-        return ""
-    _not_open_to_others(path)
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise _broken("is not UTF-8 text", str(path)) from None
-
-
-def _not_open_to_others(path: Path) -> None:
-    # INVARIANT: what another user could have written starts no program.
-    status = path.stat()
-    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & stat.S_IWOTH:
-        raise ConfigError(
-            str(path), None, "can be written by other users.", f"Run `chmod 600 {path}` and look at it."
-        )
-
-
-def _entries(top: dict[str, Any], source: str) -> dict[str, Any]:
-    if _TOP not in top and (near := difflib.get_close_matches(_TOP, list(top), n=1, cutoff=0.5)):
-        raise ConfigError(near[0], None, "is not known.", f"Did you mean `{_TOP}`?", source=source)
-    found = top.get(_TOP, {})
-    if not isinstance(found, dict):
-        raise ConfigError(
-            _TOP, None, "must be an object.", 'Write {"mcpServers": {"name": {...}}}.', source=source
-        )
-    return found
+def _servers(top: dict[str, Any], source: str) -> dict[str, Any]:
+    return entries.entries(top, _TOP, source, likeness=0.5)
 
 
 def _check(spec: ServerSpec) -> None:
     """What types cannot say."""
     name = spec.name
     if bool(spec.command.strip()) == bool(spec.url):
-        raise _wrong(name, "", "needs a `command` or a `url`, and not both.", "Write one of them.")
+        raise wrong(name, "", "needs a `command` or a `url`, and not both.", "Write one of them.")
     if spec.url:
         _check_address(spec)
     elif spec.headers or spec.oauth or spec.transport in ("http", "sse"):
-        raise _wrong(name, "", "has a `command`, so it has no address.", "Remove headers, oauth and type.")
+        raise wrong(name, "", "has a `command`, so it has no address.", "Remove headers, oauth and type.")
     if spec.url and (spec.args or spec.env or spec.cwd or spec.inherit or spec.transport == "stdio"):
-        raise _wrong(name, "", "has a `url`, so no program is started.", "Remove args, env, cwd and inherit.")
+        raise wrong(name, "", "has a `url`, so no program is started.", "Remove args, env, cwd and inherit.")
     for key in (*spec.env, *spec.inherit):
         if not _VARIABLE.fullmatch(key):
-            raise _wrong(name, f"env.{_shown_name(key)}", "cannot be a variable's name.", "Correct it.")
+            raise wrong(name, f"env.{shown_name(key)}", "cannot be a variable's name.", "Correct it.")
     for text in (spec.command, spec.cwd, *spec.args, *spec.env.values()):
         if "\x00" in text:
-            raise _wrong(name, "", "holds a zero byte.", "Remove it.")
+            raise wrong(name, "", "holds a zero byte.", "Remove it.")
     if spec.timeout is not None and not 0 < spec.timeout <= _LONGEST_TIMEOUT:
-        raise _wrong(name, "timeout", "must be above 0 and at most 86400 seconds.", "Correct it.")
+        raise wrong(name, "timeout", "must be above 0 and at most 86400 seconds.", "Correct it.")
 
 
 def _check_address(spec: ServerSpec) -> None:
@@ -302,24 +246,24 @@ def _check_address(spec: ServerSpec) -> None:
     oauth_.check(name, spec.client)
     for key, value in spec.headers.items():
         if not _HEADER.fullmatch(key):
-            raise _wrong(name, f"headers.{_shown_name(key)}", "cannot be a header's name.", "Correct it.")
+            raise wrong(name, f"headers.{shown_name(key)}", "cannot be a header's name.", "Correct it.")
         # INVARIANT: no value can add a header of its own.
         if _CONTROL.search(value):
-            raise _wrong(name, f"headers.{key}", "holds a control character.", "Write it on one line.")
+            raise wrong(name, f"headers.{key}", "holds a control character.", "Write it on one line.")
     if has_reference(spec.url):
         return
     try:
         parts = urlsplit(spec.url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise _wrong(name, "url", "is not an address.", "Write https://HOST/PATH.") from None
+        raise wrong(name, "url", "is not an address.", "Write https://HOST/PATH.") from None
     if parts.scheme not in ("http", "https") or not host or _CONTROL.search(spec.url) or " " in spec.url:
-        raise _wrong(name, "url", "must begin with https:// or http:// and a host.", "Correct it.")
+        raise wrong(name, "url", "must begin with https:// or http:// and a host.", "Correct it.")
     if parts.username is not None or parts.password is not None:
-        raise _wrong(name, "url", "holds a user name or password.", "Put it into `headers`.")
+        raise wrong(name, "url", "holds a user name or password.", "Put it into `headers`.")
     if parts.scheme == "http" and host not in LOOPBACK and (spec.headers or spec.oauth):
         # INVARIANT: what lets us in somewhere never travels in the clear.
-        raise _wrong(name, "url", "would send its headers unencrypted.", "Use https://.")
+        raise wrong(name, "url", "would send its headers unencrypted.", "Use https://.")
 
 
 def _transport(name: str, raw: dict[str, Any]) -> Transport:
@@ -327,7 +271,7 @@ def _transport(name: str, raw: dict[str, Any]) -> Transport:
     if given is None:
         return ""
     if not isinstance(given, str) or given not in _TYPES:
-        raise _wrong(name, "type", "is not known.", 'Write "stdio", "http" or "sse", or leave it out.')
+        raise wrong(name, "type", "is not known.", 'Write "stdio", "http" or "sse", or leave it out.')
     return _TYPES[given]
 
 
@@ -336,25 +280,12 @@ def _mistyped(name: str, message: str) -> ConfigError:
     what, _, where = message.partition(" - at `$")
     key = where.rstrip("`").lstrip(".").replace("[...]", "")
     if key == "share":
-        return _wrong(name, key, "is not known.", f"Write {' or '.join(map(repr, get_args(Share)))}.")
+        return wrong(name, key, "is not known.", f"Write {' or '.join(map(repr, get_args(Share)))}.")
     if key == "oauth":
-        return _wrong(name, key, "must be true, false or an object.", 'Write {"clientId": "..."}.')
+        return wrong(name, key, "must be true, false or an object.", 'Write {"clientId": "..."}.')
     what = what.replace("`str`", "text").replace("`array`", "a list").replace("`object`", "an object")
     what = re.sub(r"^Expected (.*), got .*$", r"must be \1", what).replace("`", "")
-    return _wrong(name, key, f"{what}.", "Correct it.")
-
-
-def _no_twin(name: str, found: Mapping[str, ServerSpec]) -> None:
-    if sum(each.casefold() == name.casefold() for each in found) > 1:
-        raise ConfigError(name, None, "differs from another name in case only.", "Rename one of them.")
-
-
-def _wrong(name: str, key: str, reason: str, remedy: str) -> ConfigError:
-    return ConfigError(f"{name}.{key}" if key else name, None, reason, remedy)
-
-
-def _broken(why: str, source: str) -> ConfigError:
-    return ConfigError("(whole file)", None, f"{why}.", "Correct it.", source=source)
+    return wrong(name, key, f"{what}.", "Correct it.")
 
 
 def _line(text: str, name: str, dotted: str) -> int:
@@ -368,23 +299,5 @@ def _line(text: str, name: str, dotted: str) -> int:
     return text.count("\n", 0, at) + 1
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"names {_shown_name(twice)!r} twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"holds {name}, which is no JSON")
-
-
 def _home(folder: str) -> str:
     return str(Path(folder).expanduser()) if folder.startswith("~") else folder
-
-
-def _shown_name(name: str) -> str:
-    text = "".join(each if each.isprintable() else "?" for each in name)
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -250,9 +250,8 @@ class Talk(asyncio.Protocol):
 
 def _parser_for(talk: Talk) -> Any:
     parser = httptools.HttpRequestParser(talk)
-    if hasattr(parser, "set_dangerous_leniencies"):
-        # A request after one that said it was the last is not read, and spoils nothing.
-        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    # A request after one that said it was the last is not read, and spoils nothing.
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser
 
 

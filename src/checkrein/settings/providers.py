@@ -20,16 +20,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from checkrein.errors import ConfigError, InputError, NotFoundError
-from checkrein.settings.secrets import (
-    environment_file,
-    expanded,
-    has_reference,
-    list_secrets,
-    put,
-    remove_secret,
-    secrets_file,
-    set_secret,
-)
+from checkrein.settings import provider_keys
+from checkrein.settings.secrets import environment_file, has_reference, put, secrets_file
 from checkrein.settings.servers import LOOPBACK, document
 from checkrein.settings.sources import config_dir, read
 
@@ -42,15 +34,7 @@ _TOP = "providers"
 _WRITING = threading.RLock()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _MODEL = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
-_REFERENCE = re.compile(r"\$\{(keyring:[^{}]+|env:[A-Za-z_][A-Za-z0-9_]*)\}")
 _ADDRESSED = ("azure", "compatible")
-# Where a key is looked for when none is named and the address is the provider's own.
-_USUAL_KEY = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GEMINI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY",
-}
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +53,7 @@ class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key_from(self) -> str:
         """Where its key comes from, as it may be shown: `keyring:NAME`, `env:NAME`, `file` or nowhere."""
-        reference = _reference(self)
-        found = _REFERENCE.fullmatch(reference)
-        return found[1] if found else "file" if reference else ""
+        return provider_keys.comes_from(self)
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -173,26 +155,11 @@ def key_of(spec: ProviderSpec) -> str:
         # INVARIANT: a secret others can read is not used, so that somebody notices.
         remedy = f"Run `chmod 600 {providers_file()}`, or set the key again: then it is kept elsewhere."
         raise _wrong(spec.name, "key", "is in a file other users can read.", remedy)
-    key = _meant_here(spec, expanded(_reference(spec), f"{spec.name}.key").strip())
+    key = provider_keys.meant_here(spec)
     # INVARIANT: no key can add a header of its own.
     if any(ord(each) < 33 or ord(each) > 126 for each in key):
         raise _wrong(spec.name, "key", "holds what no key holds.", "Set it again, on one line.")
     return key
-
-
-def _meant_here(spec: ProviderSpec, kept: str) -> str:
-    """The key without the address it was given for; one of ours is kept with it."""
-    if not spec.key_from.startswith(f"keyring:{_secret_name('')}"):
-        return kept
-    address, space, key = kept.partition(" ")
-    # INVARIANT: a key goes to the address it was given for, also where somebody wrote another into the file.
-    if space and address != _meant_for(spec):
-        raise _wrong(spec.name, "key", "was given for another address.", "Set it again, for this one.")
-    return key if space else kept
-
-
-def _meant_for(spec: ProviderSpec) -> str:
-    return spec.base_url.rstrip("/") or spec.kind
 
 
 def save_provider(spec: ProviderSpec, key: str = "") -> ProviderSpec:
@@ -214,15 +181,15 @@ def save_models(spec: ProviderSpec, models: tuple[str, ...]) -> None:
 def _saved(spec: ProviderSpec, given: str) -> ProviderSpec:
     if given:
         # INVARIANT: we never write a key into the file.
-        reference = given if _REFERENCE.fullmatch(given) else f"${{keyring:{_secret_name(spec.name)}}}"
-        spec = msgspec.structs.replace(spec, key=reference)
+        spec = msgspec.structs.replace(spec, key=provider_keys.named(spec.name, given))
     check_name(spec.name)
     _check(spec)
     before = _before()
     others = {name: each for name, each in before.providers.items() if name != spec.name}
     _no_twin(spec.name, {**others, spec.name: spec})
-    if given and given != spec.key:
-        set_secret(_secret_name(spec.name), f"{_meant_for(spec)} {given}")
+    old = before.providers.get(spec.name)
+    if given or old is None or (old.kind, old.base_url) != (spec.kind, spec.base_url):
+        provider_keys.keep(spec, given)
     _write([*before.providers.values(), *([spec] if spec.name not in before.providers else [])], spec)
     return spec
 
@@ -237,8 +204,7 @@ def remove_provider(name: str) -> None:
             )
         default = "" if before.default.partition("/")[0] == name else before.default
         _write([each for each in before.providers.values() if each.name != name], default=default)
-        if _secret_name(name) in list_secrets():
-            remove_secret(_secret_name(name))
+        provider_keys.forget(name)
 
 
 def save_default(ref: str) -> None:
@@ -314,20 +280,9 @@ def _check_address(spec: ProviderSpec) -> None:
         raise _wrong(name, "base_url", "must be https:// or http://, a host and a path.", "Correct it.")
     if parts.username is not None or parts.password is not None:
         raise _wrong(name, "base_url", "holds a user name or password.", "Put it into `key`.")
-    if parts.scheme == "http" and host not in LOOPBACK and _reference(spec):
+    if parts.scheme == "http" and host not in LOOPBACK and provider_keys.reference(spec):
         # INVARIANT: what lets us in somewhere never travels in the clear.
         raise _wrong(name, "base_url", "would send its key unencrypted.", "Use https://.")
-
-
-def _reference(spec: ProviderSpec) -> str:
-    """Its key as written, or where it usually is.
-
-    A key of the provider's own environment variable is only for the provider's own address.
-    """
-    usual = _USUAL_KEY.get(spec.kind, "")
-    if spec.key or not usual or (spec.base_url and spec.kind != "azure"):
-        return spec.key
-    return f"${{env:{usual}}}"
 
 
 def is_literal(spec: ProviderSpec) -> bool:
@@ -338,10 +293,6 @@ def is_literal(spec: ProviderSpec) -> bool:
 def _no_twin(name: str, found: dict[str, ProviderSpec]) -> None:
     if sum(each.casefold() == name.casefold() for each in found) > 1:
         raise ConfigError(name, None, "differs from another name in case only.", "Rename one of them.")
-
-
-def _secret_name(name: str) -> str:
-    return f"provider-{name}"
 
 
 def _wrong(name: str, key: str, reason: str, remedy: str) -> ConfigError:

@@ -284,17 +284,17 @@ class SqliteStore:
         assert writer is not None  # noqa: S101 - open stores have one
         transaction = _Single(writer)
         try:
-            self._synchronise(writer, work.durable)
+            self._prepare(writer, work.durable)
             result = work.do(transaction)
             transaction.commit()
         except sqlite3.Error as error:
-            work.fail(_explanation(self.path, error))
+            _tell(work.fail, _explanation(self.path, error))
             return
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
-            work.fail(error)
+            _tell(work.fail, error)
             return
         self._committed(transaction)
-        work.succeed(result)
+        _tell(work.succeed, result)
 
     def _committed(self, transaction: _Group) -> None:
         for table in transaction.touched:
@@ -312,7 +312,7 @@ class SqliteStore:
         results: list[Any] = []
         try:
             with _explained(self.path):
-                self._synchronise(writer, any(work.durable for work in group))
+                self._prepare(writer, any(work.durable for work in group))
                 writer.execute("BEGIN IMMEDIATE")
                 for work in group:
                     try:
@@ -336,7 +336,10 @@ class SqliteStore:
             _tell(work.succeed, result)
         return []
 
-    def _synchronise(self, writer: sqlite3.Connection, durable: bool) -> None:
+    def _prepare(self, writer: sqlite3.Connection, durable: bool) -> None:
+        # INVARIANT: nothing is told as written that went into a transaction somebody left open.
+        if writer.in_transaction:
+            writer.execute("ROLLBACK")
         # INVARIANT: a durable work is on the disk before anyone hears of it.
         if durable != self._durable:
             writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")

@@ -11,6 +11,7 @@ from checkrein.call import (
     Verdict,
     canonical,
     digest,
+    is_deep,
     reason_lines,
     split_name,
     tool_call,
@@ -102,3 +103,29 @@ def test_an_approval_binds_to_the_definition_a_person_accepted():
     one, two = (tool_call({"tool": "send", "server": "mail", "definition": text}) for text in ("a", "b"))
     assert len({plain.binding, one.binding, two.binding}) == 3
     assert one.argument_hash == two.argument_hash == plain.argument_hash
+
+
+def nested(times):
+    value = 1
+    for at in range(times):
+        value = ([value], {"a": value}, (value,), Reason("x", value))[at % 4]
+    return value
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 9])
+def test_values_in_one_another_are_counted_whatever_holds_them(most):
+    assert not is_deep(nested(most), most) and not is_deep(nested(most + 1), most)
+    assert is_deep(nested(most + 2), most)
+
+
+def test_depth_is_looked_at_without_going_down():
+    value = []
+    for _ in range(200_000):
+        value = [value]
+    assert is_deep(value, 100_000)
+    while value:
+        (value,) = value
+
+
+def test_what_is_wide_is_not_deep():
+    assert not is_deep([[each] for each in range(10_000)], 1)

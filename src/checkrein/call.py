@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -174,3 +174,22 @@ def canonical(value: Any) -> bytes:
 def digest(value: Any) -> str:
     """SHA-256 of the canonical form, in hex."""
     return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def is_deep(value: Any, most: int) -> bool:
+    """Whether values lie in one another more than `most` times; looks level by level, never recurses."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    items: Any = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, dict):
+        items = value.values()
+    elif isinstance(value, msgspec.Struct):
+        items = msgspec.structs.astuple(value)
+    return (each for each in items if isinstance(each, dict | list | tuple | msgspec.Struct))

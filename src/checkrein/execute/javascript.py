@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from checkrein.call import canonical
+from checkrein.call import canonical, is_deep
 from checkrein.errors import InputError
 from checkrein.execute.js_nursery import LostError, Nursery, NurseryError, Worker
 from checkrein.execute.js_state import State, damaged, pack, unpack
@@ -287,7 +287,7 @@ class JavaScriptSession:
         if len(text) > LARGEST_VALUE or said["name"] not in self._names or said["id"] <= self._last:
             raise ValueError("a call that was not offered")
         arguments = msgspec.json.decode(text, type=dict[str, Any])
-        if _is_deep(arguments, DEEPEST_VALUE):
+        if is_deep(arguments, DEEPEST_VALUE):
             raise ValueError("a call nested too deeply")
         wanted = msgspec.convert({**said, "arguments": arguments}, Wanted)
         self._last = wanted.id
@@ -297,7 +297,7 @@ class JavaScriptSession:
         if len(text.encode()) > self._limits.result:
             return self._failed("output", f"The result is larger than {self._limits.result} bytes as JSON.")
         value = msgspec.json.decode(text)
-        if _is_deep(value, DEEPEST_VALUE):
+        if is_deep(value, DEEPEST_VALUE):
             return self._failed("output", f"The result is nested deeper than {DEEPEST_VALUE} levels.")
         return Ended(value, self._text)
 
@@ -318,7 +318,7 @@ class JavaScriptSession:
 def _settled(number: int, name: str, answer: Answer) -> dict[str, Any]:
     if answer.denied:
         return {"id": number, "kind": "denied", "text": answer.denied, "value": None}
-    if len(canonical(answer.value)) > LARGEST_VALUE or _is_deep(answer.value, DEEPEST_VALUE):
+    if len(canonical(answer.value)) > LARGEST_VALUE or is_deep(answer.value, DEEPEST_VALUE):
         text = f"{name}: its result is larger or deeper than a script may be given."
         return {"id": number, "kind": "error", "text": text, "value": None}
     kind = "error" if answer.error else "value"
@@ -337,14 +337,6 @@ def _in_pieces(settled: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         pieces[-1].append(each)
         size += length
     return pieces
-
-
-def _is_deep(value: Any, left: int) -> bool:
-    if isinstance(value, dict):
-        return left < 0 or any(_is_deep(item, left - 1) for item in value.values())
-    if isinstance(value, list | tuple):
-        return left < 0 or any(_is_deep(item, left - 1) for item in value)
-    return False
 
 
 def _demote(worker: Worker) -> None:

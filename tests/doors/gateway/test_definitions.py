@@ -13,7 +13,6 @@ from checkrein.doors.gateway.definitions import (
     MOST_DIFF_LINES,
     UNSEEN,
     diff,
-    is_deep,
     legible,
     lines,
     read,
@@ -66,7 +65,6 @@ def test_deep_definitions_are_refused_however_deep():
         read("s", "tool", {"name": "t", "inputSchema": nested(DEEPEST)}).fault == "It is nested too deeply."
     )
     assert read("s", "tool", {"name": "t", "inputSchema": nested(100_000)}).fault == "It cannot be read."
-    assert not is_deep([[1]], 1) and is_deep([[[1]]], 1)
 
 
 def test_texts_are_all_texts_names_too():

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from checkrein.awaiting import answer_to, settle
-from checkrein.call import ToolCall, reason_lines
+from checkrein.call import ToolCall, is_deep, reason_lines
 from checkrein.doors.chat import Invocation, Run, RunState, Session, Status, history
 from checkrein.doors.chat.events import Lines
-from checkrein.doors.chat.rows import is_deep
+from checkrein.doors.chat.rows import DEEPEST
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import call_view
 from checkrein.doors.chat.tools import Tools
@@ -260,7 +260,7 @@ class Calling:
         if came.kind in ("silent", "lost"):
             text = came.text if UNKNOWN in came.text else f"{came.text} {UNKNOWN}"
             return await self._over(call, "error", error=text)
-        if is_deep(came.content):
+        if is_deep(came.content, DEEPEST):
             why = "The tool ran, but what it answered is nested too deeply to be read."
             return await self._over(call, "error", error=why)
         if came.kind != "result":

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checkrein.call import is_deep
 from checkrein.doors.chat import Message, Part
 from checkrein.doors.chat.attachments import picture_kind
-from checkrein.doors.chat.rows import clean, is_deep
+from checkrein.doors.chat.rows import DEEPEST, clean
 from checkrein.doors.chat.tokens import cut
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ def arguments_of(given: Any) -> tuple[dict[str, Any], str]:
         return {}, f"The arguments are no JSON: {error}. They were: {clean(str(given)[:500])}"
     if not isinstance(found, dict):
         return {}, f"The arguments are no JSON object. They were: {str(given)[:500]}"
-    if is_deep(found):
+    if is_deep(found, DEEPEST):
         return {}, "The arguments are nested too deeply."
     return found, ""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from checkrein.call import is_deep
 from checkrein.doors.chat import Invocation, Message, Part, Run, Session, Snapshot
 from checkrein.errors import InputError
 from checkrein.store import Row
@@ -42,25 +43,6 @@ def packed(value: Any) -> str:
             return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"This cannot be kept: {error}.", remedy="Only what JSON can say.") from error
-
-
-def is_deep(value: Any, most: int = DEEPEST) -> bool:
-    """Whether values lie in one another more than `most` times; looks level by level, never recurses."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [inner for each in level for inner in _inside(each)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    items: Any = value if isinstance(value, list | tuple) else ()
-    if isinstance(value, dict):
-        items = value.values()
-    elif isinstance(value, Part):
-        items = (value.data,)
-    return (each for each in items if isinstance(each, dict | list | tuple | Part))
 
 
 def columns(value: msgspec.Struct | Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

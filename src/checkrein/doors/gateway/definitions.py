@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from checkrein.call import is_deep
+
 Kind = Literal["tool", "prompt", "instructions"]
 KINDS: tuple[Kind, ...] = ("tool", "prompt", "instructions")
 LONGEST_OFFERED = 128
@@ -94,21 +96,6 @@ def _is_name(kind: Kind, name: str) -> bool:
     if kind == "tool":
         return _TOOL_NAME.fullmatch(name) is not None
     return 0 < len(name) <= _LONGEST_NAME and name == name.strip() and not UNSEEN.search(name)
-
-
-def is_deep(value: Any, most: int) -> bool:
-    """Whether values lie in one another more than `most` times; looks level by level, never recurses."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [inner for each in level for inner in _inside(each)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return (each for each in items if isinstance(each, dict | list | tuple))
 
 
 def texts(value: Any) -> Iterator[str]:

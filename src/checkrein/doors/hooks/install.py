@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -166,11 +167,9 @@ def _edited_skill(change: Change) -> bool:
 
 def _free_name(path: Path) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    names = (
-        path.with_name(f"{path.name}{BACKUP}{stamp}{more}")
-        for more in ("", *(f"-{n}" for n in range(1, 10**6)))
-    )
-    return next(name for name in names if not name.exists())
+    name = path.with_name(f"{path.name}{BACKUP}{stamp}")
+    more = (path.with_name(f"{name.name}-{n}") for n in itertools.count(1))
+    return next(each for each in itertools.chain([name], more) if not each.exists())
 
 
 def _place(agent: str, scope: str, folder: Path | None) -> tuple[Path, Path]:

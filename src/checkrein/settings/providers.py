@@ -7,10 +7,7 @@ never shown.
 from __future__ import annotations
 
 import difflib
-import json
-import os
 import re
-import stat
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,10 +17,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from checkrein.errors import ConfigError, InputError, NotFoundError
-from checkrein.settings import provider_keys
-from checkrein.settings.secrets import environment_file, has_reference, put, secrets_file
-from checkrein.settings.servers import LOOPBACK, document
-from checkrein.settings.sources import config_dir, read
+from checkrein.settings import entries, provider_keys
+from checkrein.settings.entries import document, no_twin, shown_name, text_of, wrong
+from checkrein.settings.secrets import has_reference
+from checkrein.settings.servers import LOOPBACK
+from checkrein.settings.sources import config_dir
 
 ProviderKind = Literal["openai", "anthropic", "google", "azure", "compatible", "scripted"]
 KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)
@@ -84,20 +82,13 @@ def providers_file() -> Path:
 
 def stamp() -> tuple[int, ...]:
     """Other whenever one of the files a provider is made of may be another."""
-    found: list[int] = []
-    for path in (providers_file(), environment_file(), secrets_file()):
-        try:
-            status = path.stat()
-            found += (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:
-            found.append(0)
-    return tuple(found)
+    return entries.stamp(providers_file())
 
 
 def read_providers() -> ProvidersFile:
     """What the file says. Never raises: a file that cannot be used is a fault and offers nothing."""
     try:
-        return parsed(_text(providers_file()), str(providers_file()))
+        return parsed(text_of(providers_file()), str(providers_file()))
     except ConfigError as error:
         return ProvidersFile(fault=str(error))
 
@@ -106,13 +97,13 @@ def parsed(text: str, source: str) -> ProvidersFile:
     """The providers in a text of such a file; raises ConfigError with the name of what is wrong."""
     try:
         top = document(text, source)
-        entries, default = _entries(top), top.get("default", "")
+        listed, default = _providers(top, source), top.get("default", "")
         if not isinstance(default, str):
             raise ConfigError("default", None, "must be text.", 'Write "PROVIDER/MODEL".')
         found: dict[str, ProviderSpec] = {}
-        for name, raw in entries.items():
+        for name, raw in listed.items():
             found[name] = provider_spec(name, raw)
-            _no_twin(name, found)
+            no_twin(name, found)
         return ProvidersFile(found, default)
     except ConfigError as error:
         raise (error if error.source else error.at(source)) from None
@@ -122,19 +113,19 @@ def provider_spec(name: str, raw: Any) -> ProviderSpec:
     """One entry, checked; raises ConfigError naming key and reason, never a value that may be a key."""
     check_name(name)
     if not isinstance(raw, dict):
-        raise _wrong(name, "", "must be an object.", 'Write {"kind": "openai", "key": "${env:NAME}"}.')
+        raise wrong(name, "", "must be an object.", 'Write {"kind": "openai", "key": "${env:NAME}"}.')
     for key in raw:
         near = difflib.get_close_matches(key, _FIELDS, n=1, cutoff=0.7)
         if key not in _FIELDS and near:
-            raise _wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
+            raise wrong(name, key, "is not known.", f"Did you mean `{near[0]}`?")
     if raw.get("kind") not in KINDS:
-        raise _wrong(name, "kind", "is not known.", f"Write one of {', '.join(KINDS)}.")
+        raise wrong(name, "kind", "is not known.", f"Write one of {', '.join(KINDS)}.")
     taken = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
     try:
         spec = msgspec.convert({**taken, "name": name}, ProviderSpec)
     except msgspec.ValidationError as error:
         at = re.search(r"`\$\.(\w+)", str(error))
-        raise _wrong(name, at[1] if at else "", "is of the wrong type.", "Correct it.") from None
+        raise wrong(name, at[1] if at else "", "is of the wrong type.", "Correct it.") from None
     _check(spec)
     return spec
 
@@ -142,9 +133,8 @@ def provider_spec(name: str, raw: Any) -> ProviderSpec:
 def check_name(name: str) -> None:
     """Names stand before a `/` in `PROVIDER/MODEL`."""
     if not _NAME.fullmatch(name):
-        shown = "".join(each if each.isprintable() else "?" for each in name)[:40]
         remedy = "Use up to 32 letters, digits, `-`, `_` and `.`, beginning with a letter or digit."
-        raise ConfigError(shown, None, "cannot be a provider's name.", remedy)
+        raise ConfigError(shown_name(name), None, "cannot be a provider's name.", remedy)
     if name.casefold() == DEMO:
         raise ConfigError(name, None, "is the name of the built-in model.", "Choose another.")
 
@@ -154,11 +144,11 @@ def key_of(spec: ProviderSpec) -> str:
     if is_literal(spec) and providers_file().stat().st_mode & 0o077:
         # INVARIANT: a secret others can read is not used, so that somebody notices.
         remedy = f"Run `chmod 600 {providers_file()}`, or set the key again: then it is kept elsewhere."
-        raise _wrong(spec.name, "key", "is in a file other users can read.", remedy)
+        raise wrong(spec.name, "key", "is in a file other users can read.", remedy)
     key = provider_keys.meant_here(spec)
     # INVARIANT: no key can add a header of its own.
     if any(ord(each) < 33 or ord(each) > 126 for each in key):
-        raise _wrong(spec.name, "key", "holds what no key holds.", "Set it again, on one line.")
+        raise wrong(spec.name, "key", "holds what no key holds.", "Set it again, on one line.")
     return key
 
 
@@ -186,7 +176,7 @@ def _saved(spec: ProviderSpec, given: str) -> ProviderSpec:
     _check(spec)
     before = _before()
     others = {name: each for name, each in before.providers.items() if name != spec.name}
-    _no_twin(spec.name, {**others, spec.name: spec})
+    no_twin(spec.name, {**others, spec.name: spec})
     old = before.providers.get(spec.name)
     if given or old is None or (old.kind, old.base_url) != (spec.kind, spec.base_url):
         provider_keys.keep(spec, given)
@@ -220,50 +210,39 @@ def _write(
 ) -> None:
     """The file with exactly these providers, whole or not at all. What we do not know in it stays."""
     path = providers_file()
-    top = document(_text(path), str(path))
-    old, entries = _entries(top), {}
+    top = document(text_of(path), str(path))
+    old, new = _providers(top, str(path)), {}
     for spec in specs:
         wanted = changed if changed is not None and changed.name == spec.name else spec
-        kept = {key: value for key, value in old.get(wanted.name, {}).items() if key not in _FIELDS}
-        entries[wanted.name] = {**_entry(wanted), **kept}
+        new[wanted.name] = {**_entry(wanted), **entries.unknown(old.get(wanted.name, {}), _FIELDS)}
     chosen = top.get("default", "") if default is None else default
-    whole = {**top, _TOP: entries, "default": chosen}
-    put(path, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    entries.write(path, {**top, _TOP: new, "default": chosen})
 
 
 def _entry(spec: ProviderSpec) -> dict[str, Any]:
     plain = ProviderSpec(name=spec.name, kind=spec.kind)
-    found: dict[str, Any] = {"kind": spec.kind}
-    for key in _FIELDS:
-        if (value := getattr(spec, key)) != getattr(plain, key):
-            found[key] = list(value) if isinstance(value, tuple) else value
-    return found
+    return {"kind": spec.kind, **entries.unusual(spec, plain, _FIELDS)}
 
 
 def _before() -> ProvidersFile:
     # INVARIANT: a file we cannot read is never written over.
-    return parsed(_text(providers_file()), str(providers_file()))
+    return parsed(text_of(providers_file()), str(providers_file()))
 
 
-def _entries(top: dict[str, Any]) -> dict[str, Any]:
-    if _TOP not in top and (near := difflib.get_close_matches(_TOP, list(top), n=1, cutoff=0.7)):
-        raise ConfigError(near[0], None, "is not known.", f"Did you mean `{_TOP}`?")
-    found = top.get(_TOP, {})
-    if not isinstance(found, dict):
-        raise ConfigError(_TOP, None, "must be an object.", 'Write {"providers": {"name": {...}}}.')
-    return found
+def _providers(top: dict[str, Any], source: str) -> dict[str, Any]:
+    return entries.entries(top, _TOP, source, likeness=0.7)
 
 
 def _check(spec: ProviderSpec) -> None:
     """What types cannot say."""
     name = spec.name
     if spec.kind not in KINDS:
-        raise _wrong(name, "kind", "is not known.", f"Write one of {', '.join(KINDS)}.")
+        raise wrong(name, "kind", "is not known.", f"Write one of {', '.join(KINDS)}.")
     if spec.kind in _ADDRESSED and not spec.base_url:
-        raise _wrong(name, "base_url", "is missing.", "Write the address of the endpoint.")
+        raise wrong(name, "base_url", "is missing.", "Write the address of the endpoint.")
     for model in (*spec.models, *filter(None, (spec.default_model, spec.deployment))):
         if not _MODEL.fullmatch(model):
-            raise _wrong(name, "models", "holds what cannot be a model's name.", "Correct it.")
+            raise wrong(name, "models", "holds what cannot be a model's name.", "Correct it.")
     if spec.base_url:
         _check_address(spec)
 
@@ -274,40 +253,17 @@ def _check_address(spec: ProviderSpec) -> None:
         parts = urlsplit(spec.base_url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise _wrong(name, "base_url", "is not an address.", "Write https://HOST/PATH.") from None
+        raise wrong(name, "base_url", "is not an address.", "Write https://HOST/PATH.") from None
     odd = re.search(r"[\s\x00-\x1f\x7f]", spec.base_url) or parts.query or parts.fragment
     if parts.scheme not in ("http", "https") or not host or odd:
-        raise _wrong(name, "base_url", "must be https:// or http://, a host and a path.", "Correct it.")
+        raise wrong(name, "base_url", "must be https:// or http://, a host and a path.", "Correct it.")
     if parts.username is not None or parts.password is not None:
-        raise _wrong(name, "base_url", "holds a user name or password.", "Put it into `key`.")
+        raise wrong(name, "base_url", "holds a user name or password.", "Put it into `key`.")
     if parts.scheme == "http" and host not in LOOPBACK and provider_keys.reference(spec):
         # INVARIANT: what lets us in somewhere never travels in the clear.
-        raise _wrong(name, "base_url", "would send its key unencrypted.", "Use https://.")
+        raise wrong(name, "base_url", "would send its key unencrypted.", "Use https://.")
 
 
 def is_literal(spec: ProviderSpec) -> bool:
     """Whether somebody wrote the key itself into the file."""
     return bool(spec.key) and not has_reference(spec.key)
-
-
-def _no_twin(name: str, found: dict[str, ProviderSpec]) -> None:
-    if sum(each.casefold() == name.casefold() for each in found) > 1:
-        raise ConfigError(name, None, "differs from another name in case only.", "Rename one of them.")
-
-
-def _wrong(name: str, key: str, reason: str, remedy: str) -> ConfigError:
-    return ConfigError(f"{name}.{key}" if key else name, None, reason, remedy)
-
-
-def _text(path: Path) -> str:
-    content = read(path)
-    if content is None:
-        return ""
-    status = path.stat()
-    # INVARIANT: nobody else says where our questions and keys go.
-    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & stat.S_IWOTH:
-        raise ConfigError(str(path), None, "can be written by other users.", f"Run `chmod 600 {path}`.")
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise ConfigError(str(path), None, "is not UTF-8 text.", "Correct it.") from None

@@ -1,6 +1,7 @@
 """What goes onto the record in one moment goes together, and everybody hears of their own."""
 
 import asyncio
+import sqlite3
 import threading
 
 import pytest
@@ -180,3 +181,61 @@ def test_what_nobody_waits_for_goes_with_the_next_and_keeps_its_place(pipeline, 
 
     asyncio.run(go())
     assert found == [2, 1, 1]
+
+
+@pytest.mark.parametrize("error", [StoreError("mine"), ValueError("mine"), sqlite3.ProgrammingError("mine")])
+@pytest.mark.parametrize("where", ["store", "along"])
+@pytest.mark.parametrize("count", [1, CROWD + 2])
+def test_nobody_waits_for_a_word_that_never_comes(pipeline, monkeypatch, error, where, count):
+    def broken(*_):
+        raise error
+
+    if where == "store":
+        monkeypatch.setattr(pipeline.store, "offer", broken)
+
+    async def go():
+        mail = Mail(pipeline.store, broken if where == "along" else tuple)
+        letters = [mail.send(note(f"n{number}", 1), heard) for number in range(count)]
+        async with asyncio.timeout(5):
+            return await asyncio.gather(*(each.answer() for each in letters), return_exceptions=True)
+
+    found = asyncio.run(go())
+    # Whoever comes first goes alone, and nothing goes along with it.
+    lucky = 1 if where == "along" else 0
+    assert found == ["written"] * lucky + [error] * (count - lucky)
+    assert [change_number(pipeline.store, f"n{n}") for n in range(count)] == [1] * lucky + [0] * (
+        count - lucky
+    )
+
+
+def test_who_speaks_for_one_that_stopped_waiting_keeps_nobody_from_their_answer(pipeline):
+    trouble, spoken = [], []
+    held, go_on = threading.Event(), threading.Event()
+
+    def fails(found):
+        spoken.append(found)
+        raise RuntimeError("mine")
+
+    def slow(_tx):
+        held.set()
+        go_on.wait(5)
+
+    async def go():
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: trouble.append(context))
+        mail = Mail(pipeline.store)
+        thread = threading.Thread(target=pipeline.store.write, args=(slow,))
+        thread.start()
+        held.wait(5)
+        gone = asyncio.ensure_future(mail.send(note("a", 1), heard).answer(fails))
+        stays = mail.send(note("b", 1), heard)
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.sleep(0.01)
+        go_on.set()
+        async with asyncio.timeout(5):
+            assert await stays.answer() == "written"
+        await asyncio.sleep(0.01)
+        thread.join()
+
+    asyncio.run(go())
+    assert spoken == ["written"] and len(trouble) == 1

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from checkrein.errors import CheckreinError
 from checkrein.store import Offer, Store, Transaction
 
 T = TypeVar("T")
@@ -49,7 +48,8 @@ class Letter(Generic[T]):
         if not self.coming.done():
             self.coming.set_result(found)
         elif self._unwanted is not None:
-            self._unwanted(found)
+            # By itself: what goes wrong in it keeps nobody else from hearing of their own.
+            self.coming.get_loop().call_soon(self._unwanted, found)
 
     async def answer(self, unwanted: Callable[[T], None] | None = None) -> T:
         """What it came to; `unwanted` hears it in the place of who stopped waiting: it happens anyway."""
@@ -132,11 +132,11 @@ class Mail:
         leaving, self._leaving = self._leaving, []
         if not leaving:
             return
-        if len(leaving) >= CROWD:
-            leaving.extend(self._along())
         try:
+            if len(leaving) >= CROWD:
+                leaving.extend(self._along())
             self._store.offer(leaving)
-        except CheckreinError as error:
+        except Exception as error:  # noqa: BLE001 - INVARIANT: nobody waits for a word that never comes
             for each in leaving:
                 each.tell(error)
 

@@ -31,6 +31,9 @@ class Keeping(Engine):
         """Whether a model can answer, and which."""
         try:
             picked, missing = self._providers.pick(), self._providers.missing
+            if not missing:
+                # Who asks is about to talk: what is heavy loads while they think of what to say.
+                self._do(self._providers.begin_loading())
             named = {"provider": picked.provider, "model": picked.model}
             return {"ready": not missing, **named, "reason": missing}
         except CheckreinError as error:

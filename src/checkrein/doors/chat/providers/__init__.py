@@ -1,12 +1,13 @@
 """Whose models a conversation may ask: which there are, which one is meant, and the model itself.
 
 The agent asks for a model here before every request. Nothing here ever puts another model in the place of
-the one that was picked. What is heavy is loaded when the first model is asked for, in a thread.
+the one that was picked. What is heavy is loaded in a thread, at the latest when a model is asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checkrein.doors.chat.providers import loading
 from checkrein.doors.chat.providers.troubles import Trouble, explain
 from checkrein.errors import CheckreinError, ConfigError, InputError, NotFoundError
 from checkrein.settings import Settings
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from checkrein.doors.chat.providers.clients import Clients
 
 __all__ = ["Picked", "ProviderError", "ProviderSpec", "Providers", "Trouble"]
-_INSTALL = "Install them with `pip install 'checkrein[chat]'`."
 _SEEN = "See `chat.models` for what there is."
 
 
@@ -74,6 +75,7 @@ class Providers:
     def __init__(self, settings: Callable[[], Settings] | None = None) -> None:
         self._settings = settings or _in_force
         self._clients: Clients | None = None
+        self._loading: asyncio.Future[None] | None = None
         self._read: tuple[tuple[int, ...], ProvidersFile] | None = None
 
     def configs(self) -> list[ProviderSpec]:
@@ -148,7 +150,7 @@ class Providers:
             found = find_spec("pydantic_ai") and find_spec("httpx2")
         except ValueError:
             found = None
-        return "" if found else f"Models need parts that are not installed. {_INSTALL}"
+        return "" if found else f"Models need parts that are not installed. {loading.INSTALL}"
 
     async def model(self, picked: Picked) -> Model:
         """The model itself, ready to be asked."""
@@ -157,6 +159,17 @@ class Providers:
             raise _off(spec.name)
         clients = await self._ready()
         return await clients.model(spec, picked.model, self._settings().connections)
+
+    async def begin_loading(self) -> None:
+        """Have what is heavy loaded before a model is asked for; returns at once."""
+        if self._clients is None and (self._loading is None or self._loading.done()):
+            self._loading = asyncio.ensure_future(self._load())
+
+    async def _load(self) -> None:
+        # Why it cannot be loaded is told to whoever asks for a model.
+        with contextlib.suppress(Exception):
+            await self._ready()
+            await asyncio.to_thread(loading.prepare)
 
     async def test(self, name: str) -> dict[str, Any]:
         """Ask a provider for its models and say how that went; never raises for what the provider does."""
@@ -239,7 +252,7 @@ class Providers:
     async def _ready(self) -> Clients:
         if self._clients is None:
             # What talks to models takes seconds to load; the loop goes on meanwhile.
-            return self._kept(await asyncio.to_thread(_loaded))
+            return self._kept(await asyncio.to_thread(loading.clients))
         return self._clients
 
     def _kept(self, made: Clients) -> Clients:
@@ -307,16 +320,6 @@ def _in_force() -> Settings:
         # INVARIANT: while the settings cannot be read, nothing goes out another way than they say.
         raise loaded.error
     return loaded.settings
-
-
-def _loaded() -> Clients:
-    try:
-        from checkrein.doors.chat.providers.clients import Clients
-    except ImportError as error:
-        raise InputError(
-            f"Models need parts that are not installed ({error.name}).", remedy=_INSTALL
-        ) from None
-    return Clients()
 
 
 def _off(name: str) -> InputError:

@@ -109,7 +109,7 @@ class Ear:
     """A listener that keeps what it hears."""
 
     def __init__(self):
-        self.requests, self.notices, self.ends, self.readied = [], [], [], []
+        self.requests, self.notices, self.ends, self.readied, self.held = [], [], [], [], set()
 
     def asked(self, upstream, message):
         self.requests.append(message)
@@ -122,3 +122,6 @@ class Ear:
 
     def ready(self, keeper, upstream):
         self.readied.append(upstream)
+
+    def holds(self, server, client_id):
+        return client_id in self.held

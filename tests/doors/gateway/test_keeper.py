@@ -267,6 +267,36 @@ def test_a_connection_of_one_client_that_is_not_used_ends(run, tmp_path):
     run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
 
 
+def test_a_connection_its_client_waits_at_is_kept_and_comes_back(run, tmp_path):
+    async def use(kept):
+        kept.ear.held.add("bob")
+        own = await kept.reach(BOB)
+        await asyncio.sleep(0.6)
+        assert own.ready and kept.own("bob") is own
+        os.kill(own.pid, signal.SIGKILL)
+        await until(lambda: kept.own("bob") not in (None, own))
+        assert [each.private_to for each in kept.ear.readied] == ["bob", "bob"]
+        again = kept.own("bob")
+        kept.ear.held.clear()
+        await until(lambda: not again.ready)
+        assert kept.status()["connections"] == 0 and len(kept.opened) == 2
+
+    run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
+
+
+def test_one_that_waits_makes_no_room_for_others(run, tmp_path):
+    async def use(kept):
+        kept.ear.held |= {"1", "2"}
+        first, second = await kept.reach(Client("1")), await kept.reach(Client("2"))
+        with pytest.raises(Unreachable, match="all in use"):
+            await kept.reach(Client("3"))
+        kept.ear.held.discard("1")
+        assert (await kept.reach(Client("3"))).ready and second.ready
+        await until(lambda: not first.ready)
+
+    run(use, spec_of(tmp_path, share="client"))
+
+
 def test_a_server_that_crashes_comes_back_by_itself(run):
     async def use(kept):
         first = await kept.reach(BOB)

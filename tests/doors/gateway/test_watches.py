@@ -1,6 +1,8 @@
 """Resources that are watched: once at each server, for as long as anybody wants it."""
 
 import asyncio
+import os
+import signal
 
 from doors.gateway.house import until
 
@@ -80,3 +82,102 @@ def test_a_stateless_server_gets_one_stream_for_everything(house):
         assert "resourceSubscriptions" not in sent(house)[2]["listen"]
 
     run(house, work, env={"ERAS": "stateless"})
+
+
+# -- connections of single clients -------------------------------------------------------------------------
+
+SUBSCRIBED, NO_MORE = {"resources/subscribe": "note://one"}, {"resources/unsubscribe": "note://one"}
+
+
+def updates(guest):
+    return guest.methods().count("notifications/resources/updated")
+
+
+def own(house, guest):
+    return house.hub.fleet.own("srv", guest.client.id)
+
+
+def test_each_client_with_a_connection_of_its_own_is_told_through_that_one(house):
+    async def work():
+        one, two = await house.guest(), await house.guest(agent="two")
+        for guest in (one, two):
+            await guest.ask("resources/subscribe", {"uri": "note://one"})
+        await until(lambda: sent(house) == [SUBSCRIBED] * 2)
+        await until(lambda: one.methods() == two.methods() == ["notifications/resources/updated"])
+        await one.ask("resources/unsubscribe", {"uri": "note://one"})
+        await until(lambda: sent(house)[2:] == [NO_MORE])
+        assert own(house, one).ready and not house.hub.watches.holds("srv", one.client.id)
+        assert house.hub.watches.holds("srv", two.client.id)
+
+    run(house, work, share="client")
+
+
+def test_a_connection_of_one_client_that_breaks_is_opened_again_for_what_it_waits_for(house):
+    async def work():
+        one, two = await house.guest(), await house.guest(agent="two")
+        await one.ask("resources/subscribe", {"uri": "note://one"})
+        await two.ask("resources/read", {"uri": "note://one"})
+        await until(lambda: updates(one) == 1)
+        broken = [own(house, one), own(house, two)]
+        for each in broken:
+            os.kill(each.pid, signal.SIGKILL)
+        await until(lambda: sent(house) == [SUBSCRIBED] * 2)
+        await until(lambda: one.methods() == ["notifications/resources/updated"] * 2)
+        assert own(house, one) not in broken
+        # Who waits for nothing is connected again when it asks for something.
+        assert own(house, two) is None and two.methods() == []
+
+    run(house, work, share="client")
+
+
+def test_a_server_that_starts_again_is_told_again_by_everybody(house):
+    async def work():
+        one, two = await house.guest(), await house.guest(agent="two")
+        for guest in (one, two):
+            await guest.ask("resources/subscribe", {"uri": "note://one"})
+        await until(lambda: updates(one) == updates(two) == 1)
+        await house.hub.fleet.keeper("srv").restart()
+        await until(lambda: sent(house) == [SUBSCRIBED] * 4)
+        await until(lambda: updates(one) == updates(two) == 2)
+        one.leave()
+        await until(lambda: not house.hub.watches.holds("srv", one.client.id))
+        await house.hub.fleet.keeper("srv").restart()
+        await until(lambda: updates(two) == 3)
+        assert sent(house).count(SUBSCRIBED) == 5 and updates(one) == 2
+        assert not [line for line in house.said if "took no" in line]
+
+    run(house, work, share="client")
+
+
+def test_one_that_shares_is_told_although_another_was_told_before_through_its_own(house, add):
+    async def work():
+        add("allow", "*")
+        one = await house.guest(answers={"elicitation/create": {"action": "decline"}})
+        await one.call("srv__elicit")
+        await one.ask("resources/subscribe", {"uri": "note://one"})
+        two = await house.guest(agent="two", capabilities={})
+        await two.ask("resources/subscribe", {"uri": "note://one"})
+        assert own(house, one) is not None and own(house, two) is None
+        await until(lambda: two.methods() == ["notifications/resources/updated"])
+        assert sent(house) == [SUBSCRIBED] * 2
+
+    run(house, work)
+
+
+def test_what_was_watched_apart_is_watched_together_once_the_file_says_so(house):
+    async def work():
+        one, two = await house.guest(), await house.guest(agent="two")
+        for guest in (one, two):
+            await guest.ask("resources/subscribe", {"uri": "note://one"})
+        await until(lambda: updates(one) == updates(two) == 1)
+        house.server(share="shared")
+        house.hub.fleet.look()
+        await until(lambda: len(sent(house)) >= 3)
+        await until(lambda: updates(one) == updates(two) == 2)
+        assert sent(house) == [SUBSCRIBED] * 3
+        assert set(house.hub.watches._holders) == {("srv", "note://one", "")}
+        one.leave()
+        two.leave()
+        await until(lambda: sent(house)[3:] == [NO_MORE])
+
+    run(house, work, share="client")

@@ -75,6 +75,11 @@ class Fleet:
                 self._shared_by.setdefault(client.id, WeakSet()).add(upstream)
         return upstream
 
+    def own(self, server: str, client_id: str) -> Upstream | None:
+        """A client's private connection to a server, if it is ready."""
+        keeper = self._keepers.get(server)
+        return None if keeper is None else keeper.own(client_id)
+
     def used_by(self, client: Wants) -> list[Upstream]:
         """The ready connections this client's requests go through, and the shared ones it has not used."""
         found: list[Upstream] = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import checkrein
-from checkrein.doors.gateway.line import STARTING, Line, status_of
+from checkrein.doors.gateway.line import FAILED, STARTING, Line, status_of
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, Message
 from checkrein.doors.gateway.pipes import PipeMaker, pipe_for
 from checkrein.doors.gateway.upstream import Listener, Upstream, WrongEra
@@ -63,7 +63,11 @@ class Audience(Listener, Protocol):
     """Who hears what goes on behind the gateway."""
 
     def ready(self, keeper: Keeper, upstream: Upstream) -> None:
-        """A shared connection became ready."""
+        """A connection became ready: a shared one, or the client's it is private to."""
+        ...
+
+    def holds(self, server: str, client_id: str) -> bool:
+        """Whether the client waits to hear something from its own connection."""
         ...
 
 
@@ -184,14 +188,27 @@ class Keeper:
         line = self._private.get(client.id)
         if line is None:
             self._make_room()
-            line = self._line(HANDSHAKE, client.capabilities, private_to=client.id, wanted=lambda: False)
-            self._private[client.id] = line
+            whose, capabilities = client.id, client.capabilities
+            line = self._line(HANDSHAKE, capabilities, private_to=whose, wanted=lambda: self._is_held(whose))
+            self._private[whose] = line
         return line
+
+    def own(self, client_id: str) -> Upstream | None:
+        """The client's private connection, if it is ready."""
+        line = self._private.get(client_id)
+        return None if line is None else line.ready
+
+    def _is_held(self, client_id: str) -> bool:
+        return not self._stopped and self._listener.holds(self.name, client_id)
+
+    def _is_idle(self, line: Line) -> bool:
+        # INVARIANT: who waits to hear of something does not lose the connection it would come by.
+        return (line.upstream is None or not line.upstream.busy) and not self._is_held(line.private_to)
 
     def _make_room(self) -> None:
         if len(self._private) < self._limits.most_private:
             return
-        idle = [line for line in self._private.values() if line.state != STARTING and _idle(line)]
+        idle = [line for line in self._private.values() if line.state != STARTING and self._is_idle(line)]
         if not idle:
             raise Unreachable(
                 f"{self.name} has {len(self._private)} connections of single clients, all in use.",
@@ -228,15 +245,16 @@ class Keeper:
         finally:
             if not upstream.ready:
                 line.tail = upstream.tail
-        if not line.private_to:
-            # After the line knows it too.
-            asyncio.get_running_loop().call_soon(self._announce, upstream)
+        # After the line knows it too.
+        asyncio.get_running_loop().call_soon(self._announce, upstream)
         return upstream
 
     def _announce(self, upstream: Upstream) -> None:
-        if upstream.ready:
+        if not upstream.ready:
+            return
+        if not upstream.private_to:
             self._say(f"{self.name} is ready.")
-            self._listener.ready(self, upstream)
+        self._listener.ready(self, upstream)
 
     def _is_wanted(self) -> bool:
         if self._stopped:
@@ -317,9 +335,9 @@ class Keeper:
         now = asyncio.get_running_loop().time()
         for line in list(self._private.values()):
             upstream = line.ready
-            idle = upstream is None or (
-                not upstream.busy and now - upstream.used_at > self._limits.idle_seconds
-            )
+            unused = upstream is None or now - upstream.used_at > self._limits.idle_seconds
+            # One that is held is opened again by itself, unless that cannot help.
+            idle = line.state == FAILED or (unused and self._is_idle(line))
             if idle and line.state != STARTING:
                 self._drop(self._private.pop(line.private_to))
         for line in (*self._shared.values(), *self._private.values()):
@@ -344,7 +362,3 @@ class Keeper:
 
 def _other(era: str) -> str:
     return STATELESS if era == HANDSHAKE else HANDSHAKE
-
-
-def _idle(line: Line) -> bool:
-    return line.upstream is None or not line.upstream.busy

@@ -44,12 +44,20 @@ class News:
     # -- connections come and go -----------------------------------------------------------------------
 
     def ready(self, _keeper: Keeper, upstream: Upstream) -> None:
-        """A shared connection is there: what it offers is read, what was wanted of it is wanted again."""
-        self._wake(upstream.name)
-        self.refresh(upstream)
+        """A connection is there: what was wanted of it is wanted again; what a shared one offers is read."""
         self._hub.watches.ready(upstream)
-        if level := self._lowest_level():
+        if upstream.private_to:
+            client = self._hub.clients.get(upstream.private_to)
+            level = client.level if client is not None else ""
+        else:
+            self._wake(upstream.name)
+            self.refresh(upstream)
+            level = self._lowest_level()
+        if level:
             self._do(self._set_level(upstream, level))
+
+    def holds(self, server: str, client_id: str) -> bool:
+        return self._hub.watches.holds(server, client_id)
 
     def ended(self, upstream: Upstream, _why: str) -> None:
         self._hub.watches.ended(upstream)

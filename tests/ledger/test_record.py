@@ -5,7 +5,7 @@ import pytest
 from checkrein.errors import LedgerError, StoreFullError
 from checkrein.ledger.chain import Link, first_break
 from checkrein.ledger.checkpoints import Signer, kept
-from checkrein.ledger.record import CHECKPOINT_EVERY, Ledger, new_id
+from checkrein.ledger.record import CHECKPOINT_EVERY, FILE_EVERY, Ledger, new_id
 from checkrein.ledger.terms import terms_of
 from checkrein.settings.sources import state_dir
 from checkrein.store import lookup, records
@@ -152,3 +152,46 @@ def test_a_record_nobody_can_read_breaks_the_ledger_not_the_program(ledger, cloc
     assert again.broken
     with pytest.raises(LedgerError):
         ledger.store.write(lambda tx: again.append(tx, "note", {}))
+
+
+def decided(ledger, number):
+    return lambda tx: ledger.append(tx, "decided", {"n": number}, entry=f"e{number:03}", terms=["tool:x"])
+
+
+@pytest.mark.parametrize("lost", ["the group that is to have it filed", "the filing itself"])
+def test_what_could_not_be_filed_is_filed_with_the_next(ledger, monkeypatch, lost):
+    """Neither a group that is taken back nor a disk that is full for a moment ends the filing for good."""
+    for number in range(FILE_EVERY):
+        ledger.store.write(decided(ledger, number))
+    if lost == "the filing itself":
+        monkeypatch.setattr(lookup, "file", broken)
+        ledger.store.write(decided(ledger, 100))
+        ledger.store.write(lambda tx: None)
+        monkeypatch.undo()
+    else:
+        with pytest.raises(StoreFullError):
+            ledger.store.write(lambda tx: (decided(ledger, 100)(tx), broken()))
+    assert lookup.filed(ledger.store) == 0
+    ledger.store.write(decided(ledger, 101))
+    ledger.store.write(lambda tx: None)
+    assert lookup.filed(ledger.store) >= FILE_EVERY
+    assert len(ledger._unfiled) < FILE_EVERY
+
+
+def broken(*_):
+    raise StoreFullError("The disk is full.")
+
+
+def test_a_head_that_could_not_be_signed_is_signed_later(ledger, monkeypatch):
+    def many(tx):
+        for _ in range(CHECKPOINT_EVERY):
+            ledger.append(tx, "note", {})
+
+    monkeypatch.setattr(ledger.signer, "sign", broken)
+    ledger.store.write(many)
+    ledger.store.write(lambda tx: None)
+    assert records.checkpoints(ledger.store) == []
+    monkeypatch.undo()
+    ledger.store.write(many)
+    ledger.store.write(lambda tx: None)
+    assert [row[0] for row in records.checkpoints(ledger.store)] == [2 * CHECKPOINT_EVERY]

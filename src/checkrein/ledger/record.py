@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from checkrein.errors import CheckreinError, LedgerError
@@ -92,16 +93,15 @@ class Ledger:
         if terms:
             tx.scratch.setdefault(_CARDS, []).append((entry, terms))
         if len(self._unfiled) >= FILE_EVERY and not self._filing:
-            self._filing = True
-            tx.after(lambda: self._later(self.file))
-        if seq - self._signed == CHECKPOINT_EVERY:
+            tx.after(self._file_soon)
+        # Also after one that could not be signed.
+        if (seq - self._signed) % CHECKPOINT_EVERY == 0:
             # Durable and on its own: a signed head must be on the disk before its copy is.
             tx.after(lambda: self._later(self.checkpoint, durable=True))
         return seq
 
     def file(self, tx: Transaction) -> None:
         """Put what was recorded earlier into the card index: in bulk, so that no verdict waits for it."""
-        self._filing = False
         if self._unfiled and self._last and _FILED not in tx.scratch:
             tx.scratch[_FILED] = count = len(self._unfiled)
             lookup.file(tx, self._last[0], self._unfiled)
@@ -145,10 +145,20 @@ class Ledger:
         if isinstance(result, Break):
             self.broken = result.reason
 
-    def _later(self, work: Callable[[Transaction], Any], *, durable: bool = False) -> None:
+    def _file_soon(self) -> None:
+        if not self._filing and (filing := self._later(self.file)) is not None:
+            self._filing = True
+            # INVARIANT: what could not be filed now is filed with the next.
+            filing.add_done_callback(self._filed)
+
+    def _filed(self, _filing: Future[Any]) -> None:
+        self._filing = False
+
+    def _later(self, work: Callable[[Transaction], Any], *, durable: bool = False) -> Future[Any] | None:
         """In a group of its own, when the store is free; a store that is closing does without."""
         with contextlib.suppress(CheckreinError):
-            self.store.submit(work, durable=durable)
+            return self.store.submit(work, durable=durable)
+        return None
 
     def _kept(self, seq: int, made: Checkpoint) -> None:
         self._signed = seq

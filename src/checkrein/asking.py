@@ -135,11 +135,8 @@ class Asking:
         self._ledger.append(tx, "asked", data, entry=entry)
         return True
 
-    def settle(self, tx: Transaction, entry: str, data: dict[str, Any], *, alone: bool = False) -> list[str]:
-        """Settle a question and, where a person spoke, every open one about exactly the same call.
-
-        `alone`: they saw each of them by itself, and spoke of this one.
-        """
+    def settle(self, tx: Transaction, entry: str, data: dict[str, Any]) -> list[str]:
+        """Settle a question and, where a person spoke, every open one about exactly the same call."""
         now = self._clock()
         said = {
             "now": now,
@@ -152,7 +149,8 @@ class Asking:
             return []
         # INVARIANT: a caller that went away, an edit and a dialog of the agent's speak for one call.
         spoken = data["answer"] in SPOKEN and data["channel"] != IN_THE_AGENT and "edited" not in data
-        same = questions.asked_about(tx, asked.binding) if spoken and not alone else []
+        # INVARIANT: a yes in a conversation is to one call, also where its model made the same call twice.
+        same = questions.settled_with(tx, asked) if spoken else []
         for each in same:
             questions.settle(tx, each.entry, data["answer"], **said)
             self._ledger.append(tx, "answered", {**data, "with": entry}, entry=each.entry)

@@ -18,7 +18,7 @@ from checkrein.ledger.entries import Entry, body_of_row, fold, moment
 from checkrein.pipeline import Pipeline
 from checkrein.settings import Notify
 from checkrein.store import records
-from checkrein.store.questions import ASKED, asked_about, get_question, waiting
+from checkrein.store.questions import ASKED, get_question, settled_with, waiting
 
 POLL_SECONDS = 0.2
 REMIND_SECONDS = 60.0
@@ -162,7 +162,7 @@ class Notifier:
         if question is None or question.state != ASKED:
             return
         # The same call asked again is the same question.
-        if asked_about(self._pipeline.store, question.binding)[:1] not in ([], [question]):
+        if settled_with(self._pipeline.store, question)[:1] not in ([], [question]):
             return
         if _lasts(question.asked_at, question.expires_at):
             self._expiring[entry] = question.expires_at

@@ -241,11 +241,10 @@ class Pipeline:
         message: str = "",
         edited: dict[str, Any] | None = None,
         remember: Remember | None = None,
-        alone: bool = False,
     ) -> str:
         """Record what a person said to a question; what became of it (a new deny outranks a yes).
 
-        It holds for every open question about exactly the same call, unless it is for this one `alone`.
+        It holds for every open question about exactly the same call, but in conversations, where each is apart.
         """
         known(answer, ANSWERS, "answer")
         if remember and answer != "approved":
@@ -271,7 +270,7 @@ class Pipeline:
             # INVARIANT: only a question is answered, and the first answer stands.
             if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
                 raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
-            also[:] = self.asking.settle(tx, entry, data, alone=alone)
+            also[:] = self.asking.settle(tx, entry, data)
             if answer == "approved" and remember and approved and risk:
                 data["grant"] = self.asking.remember(tx, entry, approved, risk, remember, by).id
             return data

@@ -68,14 +68,14 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:  # noqa: ARG001
     """Everything that waits, oldest first; what is asked several times over stands once."""
     pipeline, now = asked.pipeline, asked.pipeline.clock()
     open_ones = [each for each in waiting(pipeline.store) if each.expires_at > now]
-    same = Counter(each.binding for each in open_ones)
-    first = {each.binding: each for each in reversed(open_ones)}
+    same = Counter(each.same for each in open_ones)
+    first = {each.same: each for each in reversed(open_ones)}
     return [
         described(pipeline.store, each)
-        | {"same": same[each.binding], "awaited": pipeline.broker.is_awaited(each.entry)}
+        | {"same": same[each.same], "awaited": pipeline.broker.is_awaited(each.entry)}
         | {"offers": offered(pipeline, each.entry)}
         for each in open_ones
-        if first[each.binding] is each
+        if first[each.same] is each
     ]
 
 

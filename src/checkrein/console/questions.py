@@ -47,9 +47,9 @@ def open_questions(desk: Desk) -> list[Open]:
     count: Counter[str] = Counter()
     for each in waiting(desk.store):
         if each.expires_at > now:
-            first.setdefault(each.binding, each)
-            count[each.binding] += 1
-    return [Open(each, count[binding] - 1) for binding, each in first.items()]
+            first.setdefault(each.same, each)
+            count[each.same] += 1
+    return [Open(each, count[same] - 1) for same, each in first.items()]
 
 
 def card(desk: Desk, each: Open) -> dict[str, Any]:

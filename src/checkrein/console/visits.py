@@ -20,6 +20,7 @@ from checkrein.console.forms import Fields, fields
 from checkrein.console.signin import Signed, cookies_of, same
 from checkrein.errors import CheckreinError, NotFoundError, PersonOnlyError, StoreError
 from checkrein.store import records
+from checkrein.store.questions import count_waiting
 
 # Whoever asked could do nothing about these: a provider or a server elsewhere failed, or was silent.
 _ELSEWHERE = {"provider.failed": 502, "provider.silent": 504, "server.unreachable": 502, "server.failed": 502}
@@ -70,8 +71,7 @@ Handler = Callable[[Visit], Response]
 
 
 def waiting_count(desk: Desk) -> int:
-    sql = "SELECT count(DISTINCT binding) FROM question WHERE state = 'asked' AND expires_at > ?"
-    return int(desk.store.query(sql, (desk.now(),))[0][0])
+    return count_waiting(desk.store, desk.now())
 
 
 def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:

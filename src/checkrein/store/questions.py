@@ -10,10 +10,18 @@ ASKED = "asked"
 _COLUMNS = (
     "entry, session, project, binding, asked_at, expires_at, state, answered_at, actor, channel, message"
 )
+# Each call a model makes in a conversation is made for itself, also where another is just the same.
+_SAME = (
+    "CASE WHEN EXISTS (SELECT 1 FROM chat_call WHERE chat_call.entry = question.entry)"
+    " THEN question.entry ELSE question.binding END"
+)
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question and, once there is one, its answer."""
+    """A question and, once there is one, its answer.
+
+    `same`: one answer settles every open question that has the same here.
+    """
 
     entry: str
     session: str
@@ -26,6 +34,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     actor: str = ""
     channel: str = ""
     message: str = ""
+    same: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.same:
+            msgspec.structs.force_setattr(self, "same", self.binding)
 
 
 def add_question(tx: Transaction, question: Question) -> None:
@@ -63,6 +76,18 @@ def waiting(reader: Reader, session: str | None = None) -> list[Question]:
     return _questions(reader, f"state = '{ASKED}' AND session = ?", (session,))
 
 
+def settled_with(reader: Reader, question: Question) -> list[Question]:
+    """Open questions that an answer to this one settles, oldest first; itself while it is open."""
+    found = asked_about(reader, question.binding)
+    return [each for each in found if each.same == question.same]
+
+
+def count_waiting(reader: Reader, now: float) -> int:
+    """How many answers are waited for."""
+    sql = f"SELECT count(DISTINCT {_SAME}) FROM question WHERE state = '{ASKED}' AND expires_at > ?"  # noqa: S608
+    return int(reader.query(sql, (now,))[0][0])
+
+
 def asked_about(reader: Reader, binding: str) -> list[Question]:
     """Open questions about exactly this call, oldest first."""
     return _questions(reader, f"binding = ? AND state = '{ASKED}'", (binding,))
@@ -85,6 +110,7 @@ def answered_about(reader: Reader, binding: str, since: float) -> list[Question]
 
 
 def _questions(reader: Reader, where: str, given: tuple[object, ...]) -> list[Question]:
-    rows = reader.query(f"SELECT {_COLUMNS} FROM question WHERE {where} ORDER BY asked_at, entry", given)  # noqa: S608
-    names = _COLUMNS.split(", ")
+    sql = f"SELECT {_COLUMNS}, {_SAME} FROM question WHERE {where} ORDER BY asked_at, entry"  # noqa: S608
+    rows = reader.query(sql, given)
+    names = [*_COLUMNS.split(", "), "same"]
     return [Question(**dict(zip(names, row, strict=True))) for row in rows]

@@ -194,7 +194,6 @@ class Talking(Engine):
                 message=reason,
                 edited=edited,
                 remember=remember,
-                alone=True,
             )
         except CheckreinError:
             # Nobody said yes to them: they are not the call's.
@@ -207,9 +206,7 @@ class Talking(Engine):
     ) -> Facts:
         """Say no; the model is told the reason."""
         found = self._waiting(run, call)
-        answer = self._pipeline.answer(
-            found.entry, "denied", actor=actor, channel=channel, message=reason, alone=True
-        )
+        answer = self._pipeline.answer(found.entry, "denied", actor=actor, channel=channel, message=reason)
         return {"answer": answer}
 
     def _taken_up(self, entry: str) -> None:

@@ -337,6 +337,11 @@ def kill(talk):
     talk.pipeline.store.close()
 
 
+def told(talk, kind):
+    """What was told of a kind, in order."""
+    return [each["data"] for each in talk.seen if each["kind"] == kind]
+
+
 def eventually(true, seconds=SECONDS):
     begun = time.monotonic()
     while not true():

@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from pydantic_ai.models.function import DeltaToolCall
 
-from chat_ground import OVER, Came, Rules, calls, eventually, kill, says, text_result, tool
-from checkrein.doors.chat import agent
-from checkrein.doors.chat.agent import MOST_CALLS
+from chat_ground import OVER, Rules, calls, eventually, kill, says, text_result, told, tool
+from checkrein.doors.chat import responses
 from checkrein.errors import InputError
 
 PUT = '/call notes__put {"a": 1}'
@@ -23,12 +22,8 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Failures before the first word are tried again at once."""
-    monkeypatch.setattr(agent, "_PAUSES", (0.01, 0.02))
-    monkeypatch.setattr(agent, "_LONGEST_PAUSE", 1.5)
-
-
-def told(talk, kind):
-    return [each["data"] for each in talk.seen if each["kind"] == kind]
+    monkeypatch.setattr(responses, "_PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(responses, "_LONGEST_PAUSE", 1.5)
 
 
 def rebuilt(talk, message, kind="text"):
@@ -87,46 +82,7 @@ def test_the_instructions_are_the_session_s_or_the_usual_ones(talking, user_sett
     assert "be brief" not in talk.models.said()
 
 
-def test_a_result_nobody_vouches_for_is_told_before_the_model_reads_it(talking):
-    talk = talking(tool("web__read", trusted=False), tool("notes__get"))
-    for server in ("web", "notes"):
-        Rules(talk.pipeline).add("allow", "*", server)
-    talk.finish("/call notes__get {}", "/then", "/call web__read {}", "/then", "/say Read.")
-    marks = [each["session"]["tainted_by"] for each in told(talk, "session")]
-    assert marks == ["", "web", "web"]
-    kinds = talk.kinds()
-    assert kinds[kinds.index("session", kinds.index("tool_result")) :].count("started") == 1
-    talk.check()
-
-
 # -- failures -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("how", ["500", "429"])
-def test_what_fails_before_the_first_word_is_tried_again_and_then_told(talk, how):
-    assert talk.finish(f"/fail {how}") == "error"
-    assert len(talk.models.sent) == 3
-    assert sum("Trying again" in each["text"] for each in told(talk, "notice")) == 2
-    (error,) = told(talk, "error")
-    assert error["retry"] is True
-    assert error["error"] == {"500": "server", "429": "rate"}[how]
-    assert talk.finish("hello") == "end"
-    talk.check()
-
-
-@pytest.mark.parametrize("how", ["cut", "malformed"])
-def test_what_breaks_off_is_kept_told_and_can_be_answered_anew(talk, how):
-    assert talk.finish(f"/fail {how}") == "error"
-    last = talk.messages()[-1]
-    assert (last["role"], last["state"]) == ("assistant", "failed")
-    assert talk.answer() == "This answer breaks off in the"
-    assert last["error"]
-    assert len(talk.models.sent) == 1, "words that were told are not said again unasked"
-    talk.models.acts = [says("better")]
-    assert talk.over(talk.chat.regenerate(session=talk.id)["run"]) == "end"
-    assert talk.answer() == "better"
-    assert len(talk.messages()) == 2
-    talk.check()
 
 
 def test_a_model_that_answers_nothing_is_told(talk):
@@ -134,16 +90,6 @@ def test_a_model_that_answers_nothing_is_told(talk):
     assert talk.finish("hello") == "error"
     assert "answered nothing" in told(talk, "error")[0]["text"]
     assert [each["role"] for each in talk.messages()] == ["user"]
-    talk.check()
-
-
-def test_a_model_nobody_has_any_more_is_told(talk, monkeypatch):
-    async def gone(_picked):
-        raise InputError("The provider is switched off.")
-
-    monkeypatch.setattr(talk.models, "model", gone)
-    assert talk.finish("hello") == "error"
-    assert "switched off" in told(talk, "error")[0]["text"]
     talk.check()
 
 
@@ -164,15 +110,6 @@ def test_trying_again_runs_no_tool_again(talk, rules):
     talk.check()
 
 
-def test_a_retry_after_that_is_too_long_is_told_at_once(talk, monkeypatch):
-    monkeypatch.setattr(agent, "_LONGEST_PAUSE", 0.5)
-    begun = time.monotonic()
-    assert talk.finish("/fail 429") == "error"
-    assert time.monotonic() - begun < 5
-    assert len(talk.models.sent) == 1
-    talk.check()
-
-
 def test_a_model_that_calls_tools_for_ever_is_stopped(talking, user_settings):
     user_settings("[chat]\nmost_rounds = 3")
     talk = talking(tool("notes__get"))
@@ -181,28 +118,6 @@ def test_a_model_that_calls_tools_for_ever_is_stopped(talking, user_settings):
     assert talk.finish("go") == "error"
     assert len(talk.tools.ran) == 3
     assert "most_rounds" in told(talk, "error")[0]["text"]
-    talk.check()
-
-
-def _for_ever(piece):
-    async def act(_messages, _info):
-        while True:
-            yield piece
-            await asyncio.sleep(0)
-
-    return act
-
-
-@pytest.mark.parametrize(
-    "piece", ["x" * 50_000, {0: DeltaToolCall("notes__put", "x" * 50_000, tool_call_id="c")}]
-)
-def test_a_model_that_never_stops_is_stopped(talk, piece):
-    talk.models.acts = [_for_ever(piece)]
-    assert talk.finish("go on") == "error"
-    assert "longer than any model's" in told(talk, "error")[0]["text"]
-    kept = talk.messages()[-1]
-    assert kept["role"] == "user" or len(kept["parts"][0]["text"]) <= agent.LONGEST_ANSWER
-    assert talk.tools.ran == []
     talk.check()
 
 
@@ -215,31 +130,6 @@ def test_an_error_that_nobody_expects_ends_the_run_in_words(talk, monkeypatch):
 
 
 # -- too much -------------------------------------------------------------------------------------------
-
-
-def test_of_a_thousand_calls_at_once_the_first_few_are_looked_at(talk, rules):
-    rules.add("allow", "put")
-    talk.models.acts = [calls(*(("notes__put", f'{{"n": {n}}}', f"c{n}") for n in range(1000))), says("ok")]
-    assert talk.finish("go") == "end"
-    assert len(talk.tools.ran) == MOST_CALLS
-    results = talk.models.results()
-    assert len(results) == 1000, "every call has its answer"
-    assert "at most 64" in results["c999"].content
-    assert any("1000 calls at once" in each["text"] for each in told(talk, "notice"))
-    talk.check()
-
-
-def test_a_result_of_sixteen_megabytes_is_cut_for_the_model_and_blocks_nobody(talk, rules):
-    async def huge(_call, _progress):
-        return text_result("x" * 16_000_000)
-
-    rules.add("allow", "put")
-    talk.tools.does["notes__put"] = huge
-    assert talk.finish(PUT, "/then", "/say done") == "end"
-    (told_it,) = talk.models.results().values()
-    assert len(told_it.content) < 250_000
-    assert "The rest is left out" in told_it.content
-    talk.check()
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "half \ud83d of it", "\udc00", "\ud83d\ude00", "\u202e" * 40])
@@ -257,41 +147,6 @@ def test_odd_characters_of_a_model_are_kept_and_told_as_they_can_be(talk, rules,
     assert rebuilt(talk, said["id"]) == said["parts"][0]["text"]
     assert said["parts"][0]["text"].endswith(" so")
     talk.check()
-
-
-def test_pictures_that_are_none_do_not_spoil_the_conversation(talk, rules):
-    async def pictures(_call, _progress):
-        items = [
-            {"type": "image", "data": PNG, "mimeType": "application/x-evil"},
-            {"type": "image", "data": base64.b64encode(b"no picture").decode(), "mimeType": "image/png"},
-            {"type": "image", "data": 5},
-        ]
-        return Came(content={"content": items})
-
-    rules.add("allow", "put")
-    talk.tools.does["notes__put"] = pictures
-    assert talk.finish(PUT, "/then", "/say done") == "end"
-    (result,) = talk.models.results().values()
-    text, picture = result.content
-    assert "image/png" in text
-    assert picture.media_type == "image/png"
-    talk.check()
-
-
-def test_a_result_is_counted_as_it_is_sent(talk, rules):
-    """Its text once and its pictures as pictures: not their letters, and not what was cut."""
-
-    async def shows(_call, _progress):
-        picture = base64.b64encode(base64.b64decode(PNG) + bytes(400_000)).decode()
-        items = [{"type": "text", "text": "word and " * 300_000}, {"type": "image", "data": picture}]
-        return Came(content={"content": items})
-
-    rules.add("allow", "put")
-    talk.tools.does["notes__put"] = shows
-    assert talk.finish(PUT, "/then", "/say done") == "end"
-    (result,) = talk.models.results().values()
-    assert len(result.content) == 2
-    assert talk.chat.tokens(session=talk.id)["used"] < 60_000
 
 
 # -- stopping -------------------------------------------------------------------------------------------

@@ -5,14 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chat_ground import eventually
+from chat_ground import eventually, told
 from checkrein.errors import CheckreinError, InputError
 
 LIMIT = 32_000
-
-
-def told(talk, kind):
-    return [each["data"] for each in talk.seen if each["kind"] == kind]
 
 
 def fill(talk, tokens):

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from chat_ground import Rules, Talk, Tools, eventually, opened, tool
-from checkrein.doors.chat import agent
+from chat_ground import Rules, Talk, Tools, eventually, opened, told, tool
+from checkrein.doors.chat import responses
 from checkrein.doors.chat.providers import Providers
 from doors.chat.endpoints import Call, Turn
 from doors.chat.endpoints.anthropic import fake_anthropic
@@ -19,8 +19,8 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(agent, "_PAUSES", (0.01,))
-    monkeypatch.setattr(agent, "_LONGEST_PAUSE", 2.0)
+    monkeypatch.setattr(responses, "_PAUSES", (0.01,))
+    monkeypatch.setattr(responses, "_LONGEST_PAUSE", 2.0)
 
 
 @pytest.fixture
@@ -44,10 +44,6 @@ def converse():
     for talk, endpoint in made:
         talk.close()
         endpoint.__exit__()
-
-
-def told(talk, kind):
-    return [each["data"] for each in talk.seen if each["kind"] == kind]
 
 
 @each_kind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat_ground import OVER, eventually, text_result
+from chat_ground import OVER, eventually, text_result, told
 from checkrein.errors import StoreError
 
 PUT = '/call notes__put {"a": 1}'
@@ -40,10 +40,6 @@ def disk(talk):
     made = Disk(talk)
     yield made
     made.make_room()
-
-
-def told(talk, kind):
-    return [each["data"] for each in talk.seen if each["kind"] == kind]
 
 
 def test_a_message_that_cannot_be_kept_is_refused_and_leaves_nothing(talk, disk):

@@ -12,7 +12,7 @@ from checkrein.cli.chat_following import Following
 from checkrein.cli.chat_screen import Screen, text_of, transcript
 from checkrein.cli.inbox import Attendance
 from checkrein.cli.terminal import dim, plain, say_json
-from checkrein.errors import InputError
+from checkrein.errors import InputError, NotFoundError
 
 Facts = dict[str, Any]
 # Who answers for calls that wait: the person here, nobody (they are refused), or somebody elsewhere.
@@ -57,9 +57,17 @@ class Talk:
 
     def say(self, text: str, asks: Asks = "here") -> tuple[str, Following]:
         """Say it and follow the answer to its end; how it ended."""
+        before = self.session, self._model
         session = self.begin()
         last = ask_chat("events", session=session)["last"]
-        sent = ask_chat("send", doing="Asking the model", session=session, text=text, model=self._model)
+        try:
+            sent = ask_chat("send", doing="Asking the model", session=session, text=text, model=self._model)
+        except (InputError, NotFoundError):
+            if not before[0]:
+                # Nothing was said in it: nothing empty stays in the list.
+                self.session, self._model = before
+                ask_chat("delete", id=session)
+            raise
         return self._followed(sent["run"], last, asks)
 
     def again(self) -> tuple[str, Following]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from checkrein.doors.chat.providers.clients import Clients
 
 __all__ = ["Picked", "ProviderError", "ProviderSpec", "Providers", "Trouble"]
-_SEEN = "See `chat.models` for what there is."
+_SEEN = "See `checkrein chat models` and `checkrein chat providers` for what there is."
 
 
 class ProviderError(CheckreinError):

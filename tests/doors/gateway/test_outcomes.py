@@ -1,6 +1,7 @@
 """Outcomes are handed over a few at a time, in order, and all of them before the end."""
 
 import asyncio
+import threading
 
 from checkrein.call import ToolCall
 from checkrein.doors.gateway import outcomes as module
@@ -9,6 +10,7 @@ from checkrein.errors import StoreError
 from checkrein.finishing import About, Finishing
 from checkrein.ledger.entries import fold
 from checkrein.store import records
+from checkrein.store.trust import trust_of
 
 
 def decide(pipeline, project, number=0):
@@ -116,3 +118,112 @@ def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project,
     pipeline.store.write(lambda _tx: None)
     assert [outcome(pipeline, each) for each in entries] == ["success", "pending", "success"]
     assert len(said) == 1 and "cannot be written down" in said[0]
+
+
+def trust(pipeline, project):
+    return trust_of(pipeline.store, project).get("mcp:notes", {}).get("failures", 0)
+
+
+def test_a_failure_waits_for_no_company(pipeline, project, monkeypatch):
+    """Whoever ends us right after a call failed gains nothing by it."""
+    monkeypatch.setattr(module, "SECONDS", 3600.0)
+    entries = [decide(pipeline, project, number) for number in range(2)]
+
+    async def go():
+        kept = Outcomes(pipeline, print)
+        kept.add(entries[0], "success")
+        kept.add(entries[1], "failure")
+        async with asyncio.timeout(10):
+            while outcome(pipeline, entries[1]) != "failure":
+                await asyncio.sleep(0.001)
+        assert outcome(pipeline, entries[0]) == "success"
+
+    asyncio.run(go())
+    assert trust(pipeline, project) == 1
+
+
+def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline, project, monkeypatch):
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.02)
+    entries, said = [decide(pipeline, project, number) for number in range(2)], []
+    pages = pipeline.store.query("PRAGMA page_count")[0][0]
+
+    async def go():
+        kept = Outcomes(pipeline, said.append)
+        pipeline.store._writer.execute(f"PRAGMA max_page_count = {pages}")
+        full = [decide(pipeline, project, number) for number in range(100, 160)]
+        assert pipeline.decide(ToolCall(tool="read", project=project)).verdict.word == "deny" and full
+        kept.add(entries[0], "success", output="x" * 4_000)
+        kept.add(entries[1], "failure", output="x" * 4_000)
+        await asyncio.sleep(0.15)
+        assert outcome(pipeline, entries[1]) != "failure"
+        pipeline.store._writer.execute("PRAGMA max_page_count = 1000000")
+        async with asyncio.timeout(10):
+            while outcome(pipeline, entries[1]) != "failure":
+                await asyncio.sleep(0.01)
+        await kept.close()
+
+    asyncio.run(go())
+    assert trust(pipeline, project) == 1 and len(said) == 1 and "full" in said[0]
+
+
+def test_a_failure_is_recorded_although_what_was_said_cannot_be(pipeline, project, monkeypatch):
+    entries, finish, said = [decide(pipeline, project, number) for number in range(2)], Finishing._finish, []
+
+    def fails(self, tx, about, done, lessons, force):
+        if done.output == "poison":
+            raise RuntimeError("it cannot be written down")
+        finish(self, tx, about, done, lessons, force)
+
+    monkeypatch.setattr(Finishing, "_finish", fails)
+
+    async def go():
+        kept = Outcomes(pipeline, said.append)
+        kept.add(entries[0], "success", output="poison")
+        kept.add(entries[1], "failure", output="poison")
+        await kept.close()
+
+    asyncio.run(go())
+    assert [outcome(pipeline, each) for each in entries] == ["pending", "failure"]
+    assert trust(pipeline, project) == 1 and len(said) == 2
+
+
+def test_the_end_also_waits_for_what_was_handed_over_before(pipeline, project, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 1)
+    entries = [decide(pipeline, project, number) for number in range(20)]
+    held, go_on = threading.Event(), threading.Event()
+
+    def slow(_tx):
+        held.set()
+        go_on.wait(5)
+
+    async def go():
+        kept = Outcomes(pipeline, print)
+        thread = threading.Thread(target=pipeline.store.write, args=(slow,))
+        thread.start()
+        held.wait(5)
+        for entry in entries:
+            kept.add(entry, "success")
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+        await kept.close()
+        assert {outcome(pipeline, entry) for entry in entries} == {"success"}
+        thread.join()
+
+    asyncio.run(go())
+
+
+def test_calls_that_never_end_fill_no_memory_and_cost_no_outcome(pipeline, project, monkeypatch):
+    monkeypatch.setattr(module, "MOST_BEGUN", 4)
+    entries = [decide(pipeline, project, number) for number in range(10)]
+
+    async def go():
+        kept = Outcomes(pipeline, print)
+        for entry in entries:
+            kept.began(entry, About(project, "", ("mcp:notes",), pipeline.clock()))
+        assert len(kept._begun) == 4
+        for entry in entries:
+            kept.add(entry, "failure")
+        await kept.close()
+
+    asyncio.run(go())
+    assert {outcome(pipeline, entry) for entry in entries} == {"failure"}
+    assert trust(pipeline, project) == 10

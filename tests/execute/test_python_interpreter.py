@@ -1,0 +1,112 @@
+"""The worker of one script: within its time, given back whatever happens, and never lent out twice."""
+
+import asyncio
+import time
+
+import pytest
+
+from checkrein.execute.python_console import Console
+from checkrein.execute.python_failures import Fault
+from checkrein.execute.python_interpreter import Interpreter, StoppedError
+from checkrein.execute.python_prelude import Names
+from checkrein.execute.python_spares import Wanted
+from checkrein.execute.sandbox import Limits
+from scripts import TOOLS, with_engine
+
+WANTED = Wanted(Names(TOOLS, ""), Limits(seconds=1.0))
+
+
+def with_interpreter(use, wanted=WANTED):
+    async def go(engine):
+        interpreter = Interpreter(engine, wanted)
+        try:
+            return await use(interpreter, engine)
+        finally:
+            await interpreter.release()
+
+    return with_engine(go, workers=1)
+
+
+def console():
+    return Console(1_000, lambda: None)
+
+
+async def fed(interpreter, text):
+    await interpreter.step(interpreter.worker.feed_start(text, skip_type_check=True))
+
+
+def test_a_script_is_put_away_with_its_worker_given_back_and_taken_up_where_it_stood():
+    async def use(interpreter, engine):
+        await interpreter.begin(checked=False)
+        await fed(interpreter, "await asyncio.sleep(5)\n7")
+        assert interpreter.kind == "AsyncFunctionSnapshot"
+        await interpreter.put_away()
+        assert interpreter.worker is None and interpreter.shelf
+        # The only worker there is serves another meanwhile.
+        other = Interpreter(engine, WANTED)
+        await other.begin(checked=False)
+        await fed(other, "1")
+        assert other.snapshot.output == 1
+        await other.release()
+        await interpreter.take_up(console(), checked=False)
+        assert not interpreter.shelf
+        await interpreter.step(interpreter.snapshot.resume({"return_value": None}))
+        return interpreter.kind, interpreter.snapshot.output
+
+    assert with_interpreter(use) == ("MontyComplete", 7)
+
+
+def test_what_was_not_put_away_is_not_taken_up():
+    async def use(interpreter, _engine):
+        with pytest.raises(StoppedError, match="worker ended"):
+            await interpreter.take_up(console(), checked=False)
+        return interpreter.worker
+
+    assert with_interpreter(use) is None
+
+
+def test_time_is_counted_over_turns_naps_and_our_own_work():
+    async def use(interpreter, _engine):
+        await interpreter.begin(checked=False)
+        before = interpreter.spent
+        await interpreter.nap(0.05)
+        with interpreter.spending():
+            time.sleep(0.05)
+        assert 0.1 <= interpreter.spent - before < 0.9
+        with pytest.raises(StoppedError, match="1 second"):
+            await interpreter.nap(2)
+        with pytest.raises(StoppedError, match="1 second"):
+            await fed(interpreter, "while True: pass")
+        interpreter.spent = 5.0
+        await interpreter.release()
+        with pytest.raises(StoppedError, match="1 second"):
+            await interpreter.begin(checked=False)
+
+    with_interpreter(use)
+
+
+def test_a_turn_that_is_stopped_says_why():
+    async def use(interpreter, _engine):
+        await interpreter.begin(checked=False)
+        asyncio.get_running_loop().call_later(0.05, interpreter.stop, Fault("output", "too much"))
+        with pytest.raises(StoppedError, match="too much"):
+            await fed(interpreter, "while True: pass")
+
+    with_interpreter(use)
+
+
+def test_who_was_ended_while_it_waited_for_a_worker_keeps_none():
+    async def use(interpreter, engine):
+        await interpreter.begin(checked=False)
+        late = Interpreter(engine, WANTED)
+        waiting = asyncio.ensure_future(late.begin(checked=False))
+        await asyncio.sleep(0.05)
+        late.over = True
+        await interpreter.release()
+        with pytest.raises(StoppedError, match="was ended"):
+            await waiting
+        assert late.worker is None
+        # Its seat is there for the next.
+        await asyncio.wait_for(interpreter.begin(checked=False), 10)
+
+    with_interpreter(use)

@@ -1,4 +1,5 @@
 import math
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given, settings
@@ -258,68 +259,70 @@ WHENS = (
 some = st.sampled_from
 
 
+def each(**optional):
+    """Every table with some of the optional keys, as one pool: an example costs a draw, not ten."""
+    ways = [[{}, *({name: value} for value in values)] for name, values in optional.items()]
+    return [{name: value for part in parts for name, value in part.items()} for parts in product(*ways)]
+
+
 def lists(pool, most=3):
-    return st.lists(some(pool), max_size=most)
+    """Every list of up to `most`, the short ones as often as the long."""
+    found = [[list(way) for way in product(pool, repeat=length)] for length in range(most + 1)]
+    return [way for ways in found for way in ways * (len(found[-1]) // len(ways))]
 
 
-RULE = st.builds(
-    lambda named, action, server, priority, when: {
-        **named,
-        "action": action,
-        "server": server,
-        "priority": priority,
-        **({"when": when} if when else {}),
-    },
-    some([*({"tool": name} for name in TOOLS), *({"pattern": name} for name in GLOBS)]),
-    some(SEVERITY),
-    some(SERVERS),
-    st.integers(1, 3),
-    some([None, None, *WHENS]),
+RULE = some(
+    [
+        {**named, "action": action, "server": server, "priority": priority, **when}
+        for named in [*({"tool": name} for name in TOOLS), *({"pattern": name} for name in GLOBS)]
+        for action, server, priority in product(SEVERITY, SERVERS, (1, 2, 3))
+        for when in ({}, {}, *({"when": when} for when in WHENS))
+    ]
 )
 PROFILE = st.fixed_dictionaries(
     {},
     optional={
-        "allow": lists(GLOBS),
-        "ask": lists(GLOBS),
-        "deny": lists(GLOBS),
+        "allow": some(lists(GLOBS)),
+        "ask": some(lists(GLOBS)),
+        "deny": some(lists(GLOBS)),
         "extends": some([[], ["q"], ["r"], ["q", "r"]]),
         "fallback": some(["allow", "deny"]),
     },
 )
+PLACES = (*DOMAINS, "mcp:mail")
 PHASE = st.fixed_dictionaries(
-    {}, optional=dict.fromkeys(("allowed", "denied", "trust_gated"), lists((*DOMAINS, "mcp:mail"), 4))
+    {}, optional=dict.fromkeys(("allowed", "denied", "trust_gated"), some(lists(PLACES, 4)))
 )
-DOOR = st.fixed_dictionaries(
-    {}, optional={"unmatched": some(["ask", "earned", "allow"]), "profile": some(["p", "q", "r"])}
-)
-UNIT = some([0.0, 0.1, 0.3, 0.4, 0.45, 0.5, 0.79, 0.8, 0.81, 0.9, 1.0])
+DOOR = each(unmatched=["ask", "earned", "allow"], profile=["p", "q", "r"])
+UNITS = (0.0, 0.1, 0.3, 0.4, 0.45, 0.5, 0.79, 0.8, 0.81, 0.9, 1.0)
+UNIT = some(UNITS)
+THRESHOLDS = ("auto_approve_threshold", "human_required_threshold", "trust_gate_threshold")
 RAW = st.fixed_dictionaries(
     {},
     optional={
-        "trust": st.fixed_dictionaries({}, optional={"initial_score": some([0.0, 0.2, 0.5])}),
-        "risk": st.fixed_dictionaries(
-            {}, optional={"lambda1": some([0.25, 0.6, 2]), "lambda2": some([0, 0.4, 3])}
-        ),
-        "autonomy": st.fixed_dictionaries(
-            {},
-            optional=dict.fromkeys(
-                ("auto_approve_threshold", "human_required_threshold", "trust_gate_threshold"), UNIT
-            ),
-        ),
+        "trust": some(each(initial_score=[0.0, 0.2, 0.5])),
+        "risk": some(each(lambda1=[0.25, 0.6, 2], lambda2=[0, 0.4, 3])),
+        "autonomy": some(each(**dict.fromkeys(THRESHOLDS, UNITS))),
         "phases": st.dictionaries(some(list(PHASES)), PHASE, max_size=2),
-        "doors": st.dictionaries(some(["hooks", "eval"]), DOOR, max_size=2),
+        "doors": some(each(hooks=DOOR, eval=DOOR)),
         "profiles": st.dictionaries(some(["p", "q", "r"]), PROFILE, max_size=3),
         "rules": st.lists(RULE, max_size=4),
     },
 )
-RISK = st.builds(
-    Risk,
-    category=some([Category.low, Category.low, Category.medium, Category.high, Category.critical]),
-    domains=st.lists(some((*DOMAINS, "mcp:mail")), min_size=1, max_size=2, unique=True).map(tuple),
-    complexity=UNIT,
+ONE_OR_TWO = [*permutations(PLACES, 1), *permutations(PLACES, 2)]
+RISK = some(
+    [
+        Risk(category=category, domains=domains, complexity=complexity)
+        for category in (Category.low, Category.low, Category.medium, Category.high, Category.critical)
+        for domains in ONE_OR_TWO
+        for complexity in UNITS
+    ]
 )
-CALLS = st.builds(
-    ToolCall, tool=some(TOOLS), server=some(SERVERS), arguments=some(ARGUMENTS), project=st.just("/p")
+CALLS = some(
+    [
+        ToolCall(tool=tool, server=server, arguments=arguments, project="/p")
+        for tool, server, arguments in product(TOOLS, SERVERS, ARGUMENTS)
+    ]
 )
 PHASE_NAME = some([*PHASES, "building", "building", None, "unknown"])
 DOOR_NAME = some(["hooks", "hooks", "eval", "gateway"])

@@ -81,6 +81,13 @@ class Tools:
     async def prompts(self):
         return []
 
+    async def templates(self, session=""):
+        return []
+
+    async def read_filled(self, server, template, arguments, session=""):
+        uri = template.format(**arguments)
+        return {"server": server, "trusted": self.vouched, "contents": self.contents, "uri": uri}
+
     async def read(self, server, uri, session=""):
         return {"server": server, "trusted": self.vouched, "contents": self.contents}
 

@@ -36,7 +36,8 @@ found = {
         "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
     "tools/list": lambda p: {"tools": tools}, "ping": lambda p: {}, "tools/call": called,
     "resources/list": lambda p: {"resources": [{"uri": "note://plum", "name": "plum"}]},
-    "resources/templates/list": lambda p: {"resourceTemplates": []},
+    "resources/templates/list": lambda p: {"resourceTemplates": [
+        {"uriTemplate": "fruit://{kind}{?year}", "name": "fruit"}]},
     "resources/read": lambda p: {"contents": [{"uri": p["uri"], "text": "plums are blue"}]},
     "prompts/list": lambda p: {"prompts": [
         {"name": "about", "arguments": [{"name": "topic", "required": True}]}]},

@@ -29,16 +29,25 @@ def test_what_is_not_known_is_refused(request_):
         {"name": "a.txt", "mime_type": "text/plain", "data": "aGk="},
         {"name": "empty.txt", "data": ""},
         {"server": "notes", "uri": "note://1"},
+        {"server": "notes", "template": "note://{n}", "arguments": {"n": "1"}},
         {"server": "notes", "prompt": "greet", "arguments": {"who": "Ada"}},
     ],
 )
-def test_an_attachment_is_one_of_three_things(given):
+def test_an_attachment_is_one_of_four_things(given):
     assert msgspec.to_builtins(msgspec.convert(given, Attachment)) == given
 
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"name": "a"}, {"uri": "note://1"}, {"data": "", "server": "n", "uri": "x"}, {"prompt": "p"}],
+    [
+        {},
+        {"name": "a"},
+        {"uri": "note://1"},
+        {"data": "", "server": "n", "uri": "x"},
+        {"prompt": "p"},
+        {"template": "note://{n}"},
+        {"server": "n", "uri": "x", "template": "note://{n}"},
+    ],
 )
 def test_an_attachment_is_not_two_of_them_or_none(given):
     with pytest.raises(msgspec.ValidationError, match="attachment"):

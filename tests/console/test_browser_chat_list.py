@@ -228,14 +228,21 @@ def test_files_resources_and_prompts_are_attached(open_tab, made):
     tab.get_by_role("button", name=re.compile("plum")).click()
     tab.locator(".chip", has_text="plum").wait_for()
     tab.get_by_role("button", name="From a server").click()
-    tab.get_by_label("topic").fill("cherries")
-    tab.get_by_role("dialog").get_by_role("button", name="Attach").click()
+    fruit = tab.get_by_role("dialog").locator("form", has_text="fruit")
+    fruit.get_by_label("kind").fill("plum/blue")
+    fruit.get_by_role("button", name="Attach").click()
+    tab.locator(".chip", has_text="fruit").wait_for()
+    tab.get_by_role("button", name="From a server").click()
+    about = tab.get_by_role("dialog").locator("form", has_text="about")
+    about.get_by_label("topic").fill("cherries")
+    about.get_by_role("button", name="Attach").click()
     tab.locator(".chip", has_text="about").wait_for()
     tab.locator(".chip", has_text="about").get_by_role("button").click()
-    assert tab.locator(".chip").count() == 2
+    assert tab.locator(".chip").count() == 3
     say(tab, "/say Seen.")
     answer(tab, "Seen.")
-    assert tab.locator(".attached").count() == 2
+    assert tab.locator(".attached").count() == 3
+    assert tab.locator(".attached summary", has_text="echo: fruit://plum%2Fblue").count() == 1
     assert tab.locator(".chip").count() == 0
     tab.locator(".attached summary", has_text="apples.txt").click()
     assert tab.get_by_text("apples are green").is_visible()

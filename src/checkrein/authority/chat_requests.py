@@ -85,8 +85,8 @@ class Search(Given):
 
 
 class Attachment(Given):
-    """A file (`name`, `mime_type`, `data` in base64), a server's resource (`server`, `uri`), or what one of
-    its prompts says (`server`, `prompt`, `arguments`).
+    """A file (`name`, `mime_type`, `data` in base64), a server's resource (`server`, `uri`, or `server`,
+    `template`, `arguments`), or what one of its prompts says (`server`, `prompt`, `arguments`).
     """
 
     name: Label = ""
@@ -94,13 +94,15 @@ class Attachment(Given):
     data: str | None = None
     server: Label = ""
     uri: Annotated[str, Meta(max_length=8_192)] = ""
+    template: Annotated[str, Meta(max_length=8_192)] = ""
     prompt: Label = ""
     arguments: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        if [self.data is not None, bool(self.uri), bool(self.prompt)].count(True) != 1:
-            raise ValueError("an attachment has one of `data`, `uri` and `prompt`")
-        if (self.uri or self.prompt) and not self.server:
+        of_server = [bool(self.uri), bool(self.template), bool(self.prompt)]
+        if [self.data is not None, *of_server].count(True) != 1:
+            raise ValueError("an attachment has one of `data`, `uri`, `template` and `prompt`")
+        if any(of_server) and not self.server:
             raise ValueError("an attachment of a server names the `server`")
 
 
@@ -252,6 +254,7 @@ REQUESTS: dict[str, Request] = {
     "default": Request(Default, "Set the model new sessions begin with.", _WHO),
     "tools": Request(OfSession, "The tools of a session by server, and what the rules say about each."),
     "resources": Request(Nothing, "Resources of servers that can be attached."),
+    "templates": Request(Nothing, "Resources of servers that can be attached once they are told which."),
     "prompts": Request(Nothing, "Prompts of servers that can be attached."),
     "export": Request(Export, "A session as a text."),
     "import": Request(Import, "Make a session of a text that was exported."),

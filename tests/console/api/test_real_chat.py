@@ -119,6 +119,7 @@ def test_every_answer_is_as_it_is_described(asks, talk):
     asks("POST", "/providers/demo/test", {})
     asks("POST", "/providers/demo/refresh", {})
     asks("GET", "/resources")
+    asks("GET", "/templates")
     asks("GET", "/prompts")
     asks("DELETE", at, status=204)
     asks("GET", at, status=404)

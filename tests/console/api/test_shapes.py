@@ -116,7 +116,7 @@ def test_a_conversation_over_http_from_its_first_word_to_its_end(get, program):
     get("POST", f"/sessions/{session}/tokens", {"input": "x"}, operation="/sessions/{session}/tokens")
     get("POST", f"/sessions/{session}/compress", {}, operation="/sessions/{session}/compress")
     get("POST", "/providers/demo/refresh", {}, operation="/providers/{name}/refresh")
-    for path in ("/models", "/providers", "/resources", "/prompts"):
+    for path in ("/models", "/providers", "/resources", "/templates", "/prompts"):
         get("GET", path)
     get("POST", "/providers/demo/test", {}, operation="/providers/{name}/test")
     exported = program("GET", f"/sessions/{session}/export?form=json")

@@ -182,6 +182,8 @@ def test_what_servers_offer_to_attach(visitor, talk):
     assert 'data-uri="note://plum"' in page
     assert 'data-name="about"' in page
     assert 'name="topic" required' in page
+    assert 'data-template="fruit://{kind}{?year}"' in page
+    assert '<input name="kind" required>' in page and '<input name="year">' in page
 
 
 @pytest.mark.parametrize("arguments", [5, "abc", None, {"a": 1}, [None, 3, {"title": "x"}, {"name": 7}]])
@@ -190,5 +192,6 @@ def test_a_prompt_in_the_wrong_form_closes_no_dialog(visitor, talk, monkeypatch,
     monkeypatch.setattr(Offering, "prompts", lambda _self: offered)
     answer = visitor.piece("/chat/attach")
     assert answer.status == 200
-    assert "Sum up" in answer.text
-    assert "<input name" not in answer.text
+    prompts = answer.text.partition("<h3>Prompts</h3>")[2]
+    assert "Sum up" in prompts
+    assert "<input name" not in prompts

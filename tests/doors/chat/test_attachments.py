@@ -71,6 +71,14 @@ def test_together_they_may_not_be_too_much():
         attach(file(PNG + bytes(7 << 20), "image/png"), file(PNG + bytes(7 << 20), "image/png"))
 
 
+def test_a_template_filled_in_goes_along_and_taints_as_any_resource():
+    given = {"server": "web", "template": "u:{n}", "arguments": {"n": "1"}}
+    found = attach(given, contents=[{"text": "one"}])
+    assert [(each.text, each.data["name"]) for each in found.parts] == [("one", "web: u:1")]
+    assert found.tainted_by == "web"
+    assert attach(given, contents=[{"text": "one"}], vouched=True).tainted_by == ""
+
+
 def test_a_resource_and_a_prompt_go_along_and_say_whose_they_are():
     contents = [{"uri": "u:1", "text": "one"}, {"uri": "u:2", "mimeType": "image/png", "blob": encoded(PNG)}]
     found = attach({"server": "web", "uri": "u:1"}, contents=contents)

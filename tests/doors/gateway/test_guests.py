@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from checkrein.doors.gateway import guests as guests_module
 from checkrein.doors.gateway.guests import Guests, StoppedError
 from checkrein.errors import InputError, NotFoundError, StoreError
+from doors.gateway.back import write
 from doors.gateway.house import SERVER, until
 from doors.gateway.visitor import DOOR, RICH, Visitor, elsewhere
 
@@ -303,6 +305,61 @@ def test_resources_are_listed_whole_and_read_from_the_server_that_is_named(two):
             assert read["contents"] == [{"uri": "note://one", "text": f"{server} has it"}]
         with pytest.raises(NotFoundError, match="No server"):
             await two.guest.read("nobody", "note://one")
+
+    asyncio.run(work())
+
+
+NOTES = [{"uriTemplate": "note://{who}{?day}", "name": "notes", "mimeType": "text/plain", "odd": 1}]
+
+
+def test_templates_are_listed_with_their_parameters_and_filled_in(visitor):
+    odd = [{"uriTemplate": "note://{who", "name": "broken"}, {"name": "none"}, 5]
+    visitor.house.server(trusted=True, env={"TEMPLATES": json.dumps(NOTES)})
+    visitor.house.server("far", env={"TEMPLATES": json.dumps([*NOTES, *odd])})
+    visitor.open()
+
+    async def work():
+        found = await visitor.guest.templates()
+        asked = [{"name": "who", "required": True}, {"name": "day", "required": False}]
+        assert sorted(found, key=lambda each: each["server"]) == [
+            {**NOTES[0], "server": "far", "trusted": False, "parameters": asked},
+            {**NOTES[0], "server": "srv", "trusted": True, "parameters": asked},
+        ]
+        for server, trusted in (("far", False), ("srv", True)):
+            read = await visitor.guest.read_filled(server, "note://{who}{?day}", {"who": "a/b", "day": "1"})
+            assert (read["server"], read["trusted"], read["uri"]) == (server, trusted, "note://a%2Fb?day=1")
+            assert read["contents"] == [{"uri": "note://a%2Fb?day=1", "text": f"{server} has it"}]
+        with pytest.raises(InputError, match="needs a value for who"):
+            await visitor.guest.read_filled("srv", "note://{who}{?day}", {})
+
+    asyncio.run(work())
+    assert [line for line in visitor.house.log() if "read" in line] == [{"read": "note://a%2Fb?day=1"}]
+
+
+GARDEN = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("garden")
+@server.resource("plant://{bed}/{name}", mime_type="text/plain")
+def plant(bed: str, name: str) -> str:
+    return f"{name} grows in {bed}"
+server.run()
+"""
+
+
+def test_a_template_of_a_server_made_with_the_sdk(visitor):
+    pytest.importorskip("mcp")
+    script = write(visitor.house.folder, GARDEN, "garden.py")
+    visitor.house.specs["garden"] = {"command": sys.executable, "args": [str(script)]}
+    visitor.house.write()
+    visitor.open()
+
+    async def work():
+        (found,) = [each for each in await visitor.guest.templates() if each["server"] == "garden"]
+        assert [each["name"] for each in found["parameters"]] == ["bed", "name"]
+        values = {"bed": "the north bed", "name": "kale & chard"}
+        read = await visitor.guest.read_filled("garden", found["uriTemplate"], values)
+        assert [each["text"] for each in read["contents"]] == ["kale & chard grows in the north bed"]
+        assert read["trusted"] is False
 
     asyncio.run(work())
 

@@ -124,6 +124,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     _post("/default", "default", Any, need="person"),
     _get("/resources", "resources", list[dict[str, Any]]),
+    _get("/templates", "templates", list[dict[str, Any]]),
     _get("/prompts", "prompts", list[dict[str, Any]]),
 )
 DESCRIPTION = "/openapi.json"

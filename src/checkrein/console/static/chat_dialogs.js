@@ -74,7 +74,8 @@ export function dialogs(_id, refresh) {
     else if (form.matches("[data-dialog-form]")) submitted(form, event.submitter, refresh);
     else if (form.matches("[data-prompt]")) {
       const fields = Object.fromEntries(new FormData(form));
-      attach({ server: form.dataset.server, prompt: form.dataset.name, arguments: fields }, form.dataset.label);
+      const what = form.dataset.template ? { template: form.dataset.template } : { prompt: form.dataset.name };
+      attach({ server: form.dataset.server, ...what, arguments: fields }, form.dataset.label);
       dialog.close();
     }
   });

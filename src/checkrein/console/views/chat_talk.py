@@ -141,7 +141,7 @@ def set_tools(visit: Visit) -> Response:
 def attach(visit: Visit) -> Response:
     """What servers offer to attach."""
     found: Facts = {}
-    for name in ("resources", "prompts"):
+    for name in ("resources", "templates", "prompts"):
         try:
             found[name] = visit.desk.ask(f"chat.{name}")
         except CheckreinError as error:

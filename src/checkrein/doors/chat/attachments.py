@@ -49,11 +49,15 @@ async def attached(given: Sequence[Facts], tools: Tools, session: str = "") -> A
 
 async def _of_server(given: Facts, tools: Tools, session: str) -> tuple[list[Part], bool]:
     server = given["server"]
+    arguments = given.get("arguments") or {}
     if given.get("uri"):
         answer = await tools.read(server, given["uri"], session)
         parts = [_content(each, server, given["uri"]) for each in answer["contents"]]
+    elif given.get("template"):
+        answer = await tools.read_filled(server, given["template"], arguments, session)
+        parts = [_content(each, server, answer["uri"]) for each in answer["contents"]]
     else:
-        answer = await tools.prompt(server, given["prompt"], given.get("arguments") or {}, session)
+        answer = await tools.prompt(server, given["prompt"], arguments, session)
         parts = [_said(each, server, given["prompt"]) for each in answer["messages"]]
     if not parts:
         raise InputError(f"{server} returned nothing to attach.")

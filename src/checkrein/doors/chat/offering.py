@@ -100,6 +100,9 @@ class Offering(Engine):
     def resources(self) -> list[Facts]:
         return self._do(self._tools().resources())
 
+    def templates(self) -> list[Facts]:
+        return self._do(self._tools().templates())
+
     def prompts(self) -> list[Facts]:
         return self._do(self._tools().prompts())
 

@@ -24,6 +24,7 @@ from checkrein.doors.gateway.messages import RESOURCE_NOT_FOUND, Message, RpcErr
 from checkrein.doors.gateway.resources import PREFIX
 from checkrein.doors.gateway.seats import Latest, Seats
 from checkrein.doors.gateway.standing import always_denied
+from checkrein.doors.gateway.templates import filled, parameters
 from checkrein.errors import InputError, NotFoundError, StoreError
 
 if TYPE_CHECKING:
@@ -160,14 +161,32 @@ class Guests:
 
     async def resources(self, door: str, session: str) -> list[dict[str, Any]]:
         """Every server's, each under its own URI."""
+        seat, rows = self._seats.seat(door, session), list[dict[str, Any]]()
+        for row in await self._listed(door, session, "resources/list", "resources"):
+            with contextlib.suppress(RpcError):
+                server, uri = await self._hub.resources.whose(seat, row["uri"])
+                rows.append({**row, "uri": uri, "server": server, "trusted": self._trusts(server)})
+        return rows
+
+    async def templates(self, door: str, session: str) -> list[dict[str, Any]]:
+        """Every server's, as it knows them, with their parameters; none that cannot be filled in."""
+        rows = list[dict[str, Any]]()
+        for row in await self._listed(door, session, "resources/templates/list", "resourceTemplates"):
+            if (known := self._hub.resources.template(row["uriTemplate"])) is None:
+                continue
+            server, own = known
+            with contextlib.suppress(InputError):
+                asked = [msgspec.structs.asdict(each) for each in parameters(own)]
+                more = {"server": server, "trusted": self._trusts(server), "parameters": asked}
+                rows.append({**row, "uriTemplate": own, **more})
+        return rows
+
+    async def _listed(self, door: str, session: str, method: str, key: str) -> list[dict[str, Any]]:
         await self._settled()
-        seat, rows, params = self._seats.seat(door, session), list[dict[str, Any]](), Message()
+        rows, params = list[dict[str, Any]](), Message()
         for _ in range(_MOST_PAGES):
-            page = await self._asked(door, session, "resources/list", params)
-            for row in page.get("resources", []):
-                with contextlib.suppress(RpcError):
-                    server, uri = await self._hub.resources.whose(seat, row["uri"])
-                    rows.append({**row, "uri": uri, "server": server, "trusted": self._trusts(server)})
+            page = await self._asked(door, session, method, params)
+            rows += page.get(key, [])
             if "nextCursor" not in page:
                 break
             params = {"cursor": page["nextCursor"]}
@@ -256,6 +275,17 @@ class Guest:
     async def read(self, server: str, uri: str, session: str = "") -> dict[str, Any]:
         """A resource's `contents`, and whether a person vouches for who wrote them."""
         return await self._there(lambda there: there.read(self._door, session, server, uri))
+
+    async def templates(self, session: str = "") -> list[dict[str, Any]]:
+        """Resource templates, each with its `parameters`: their names, and whether they are required."""
+        return await self._there(lambda there: there.templates(self._door, session))
+
+    async def read_filled(
+        self, server: str, template: str, arguments: dict[str, Any], session: str = ""
+    ) -> dict[str, Any]:
+        """As `read`, of the resource a template is with these values; with its `uri`."""
+        uri = filled(template, arguments)
+        return {**await self.read(server, uri, session), "uri": uri}
 
     async def prompts(self) -> list[dict[str, Any]]:
         return await self._there(lambda there: there.prompts())

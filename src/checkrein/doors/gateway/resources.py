@@ -136,6 +136,14 @@ class Resources:
     def whose_template(self, template: Any) -> str | None:
         return self._templates.get(template) or self._known(template) if isinstance(template, str) else None
 
+    def template(self, offered: str) -> tuple[str, str] | None:
+        """The server a template as we list it belongs to, and the template as that server knows it."""
+        if offered.startswith(PREFIX):
+            server, _, own = offered.removeprefix(PREFIX).partition(":")
+            return server, own
+        owner = self._templates.get(offered)
+        return None if owner is None else (owner, offered)
+
     def known_as(self, server: str, uri: str) -> str:
         """How clients know a URI of this server's."""
         owner = self._known(uri)

@@ -1,5 +1,6 @@
 """The behaviour suite's cases through each door: how a case is made a call there, and what is heard."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from checkrein.doors.hooks.door import HookDoor
 from checkrein.ledger.query import Filter, entries
 from checkrein.peers import Peer
 from checkrein.wire import Request
-from doors.library.behaviour import Heard, project_for, seed_trust, write_settings
+from doors.library.behaviour import Heard, expected, project_for, seed_trust, write_settings
 
 # A program that makes every call it is told to through the user's server.
 PROGRAM = """
@@ -26,6 +27,13 @@ for line in sys.stdin:
     gate = Gate(server=True, project=case["project"], cwd=case["project"], phase=case["phase"], asks="raise")
     print(json.dumps(through_gate(gate, case["tool"], case["arguments"])), flush=True)
 """
+
+
+# What the record says of a call, whoever brought it to the gate.
+SAME = (
+    "tool_name tool_input server domain domains risk_category complexity trust_score_before autonomy_score "
+    "decision verdict stage rule reasons door agent user argument_hash"
+).split()
 
 
 def through_gate(gate, tool, arguments):
@@ -44,14 +52,48 @@ def recorded(store):
     return next(iter(entries(store, Filter(), 1)))
 
 
-def embedded(case, folder):
+def gate_in(folder, **options):
+    """A gate in a project of its own, where nobody waits for a person."""
+    return Gate(folder / "gate", **{"project": folder, "session": "s", "asks": "raise", **options})
+
+
+def entries_of(gate):
+    """Everything on its record, the oldest first."""
+    gate.flush()
+    return list(entries(gate.authority.pipeline.store, Filter()))[::-1]
+
+
+@contextlib.contextmanager
+def gate_for(case, folder):
+    """The gate a case is about."""
     project = project_for(case, folder)
     write_settings(case)
-    with Gate(folder / "gate", project=project, cwd=project, phase=case.phase, asks="raise") as gate:
-        store = gate.authority.pipeline.store
-        seed_trust(case, store, project)
+    with gate_in(folder, project=project, cwd=project, phase=case.phase, session="") as gate:
+        seed_trust(case, gate.authority.pipeline.store, project)
+        yield gate
+
+
+def heard_at(gate, word, ran):
+    """What was heard of the call a case makes, and its entry."""
+    gate.flush()
+    entry = recorded(gate.authority.pipeline.store)
+    assert entry.verdict == word
+    return Heard(word, entry.stage, ran), entry
+
+
+def check_adapter(case, heard, entry, folder):
+    """What a framework's agent hears and what is recorded is as at the bare gate."""
+    assert heard == expected(case), entry.reasons
+    bare, same = embedded(case, folder)
+    assert heard == bare and entry.result == {"allow": "success", "deny": "denied"}.get(case.word, "unknown")
+    for name in SAME:
+        assert getattr(entry, name) == getattr(same, name), name
+
+
+def embedded(case, folder):
+    with gate_for(case, folder) as gate:
         word, stage, ran = through_gate(gate, case.tool, case.arguments)
-        entry = recorded(store)
+        entry = recorded(gate.authority.pipeline.store)
         assert entry.verdict == word and entry.door == "library" and stage in ("", entry.stage)
         return Heard(word, entry.stage, ran), entry
 

@@ -25,12 +25,12 @@ from claude_agent_sdk import (
 from checkrein import Gate
 from checkrein.doors.library.adapters.claude_agent import ANSWERED, WAITS, Approvals
 from checkrein.errors import InputError
-from checkrein.ledger.query import Filter, entries
 from checkrein.store.trust import trust_of
 from checkrein.testing import ScriptedGate, edit
+from doors.library import rooms
 from doors.library.adapters.pages import page_of
 from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
-from doors.library.rooms import recorded
+from doors.library.rooms import entries_of, recorded
 from e2e.clients.claude import bash, turns, write
 from e2e.clients.messages import Messages, text_of
 
@@ -74,13 +74,7 @@ async def told(approvals, given):
 
 
 def gate_in(folder, **options):
-    options.setdefault("asks", "raise")
-    return Gate(folder / "gate", project=folder, cwd=folder, session="s", **options)
-
-
-def entries_of(gate):
-    gate.flush()
-    return list(entries(gate.authority.pipeline.store, Filter()))[::-1]
+    return rooms.gate_in(folder, cwd=folder, **options)
 
 
 # -- the behaviour suite ------------------------------------------------------------------------------------

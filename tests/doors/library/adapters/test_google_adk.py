@@ -24,7 +24,6 @@ from checkrein import Gate
 from checkrein.doors.library.adapters.google_adk import LOST, REJECTED, STATE, WAITS, gated
 from checkrein.doors.library.pending import pending
 from checkrein.errors import InputError
-from checkrein.ledger.query import Filter, entries
 from checkrein.store.trust import trust_of
 from checkrein.testing import ScriptedGate, edit
 from doors.library.adapters.pages import page_of
@@ -36,7 +35,7 @@ from doors.library.behaviour import (
     seed_trust,
     write_settings,
 )
-from doors.library.rooms import recorded
+from doors.library.rooms import entries_of, gate_in, recorded
 
 ALLOW_READ = ['rules=[{action="allow",tool="read_note"}]']
 CONFIRM = "adk_request_confirmation"
@@ -129,16 +128,6 @@ def asked(events):
 def confirm(id, confirmed=True, payload=None):
     said = {"confirmed": confirmed} | ({"payload": payload} if payload is not None else {})
     return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRM, response=said))
-
-
-def gate_in(folder, **options):
-    options.setdefault("asks", "raise")
-    return Gate(folder / "gate", project=folder, session="s", **options)
-
-
-def entries_of(gate):
-    gate.flush()
-    return list(entries(gate.authority.pipeline.store, Filter()))[::-1]
 
 
 # -- the behaviour suite ------------------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,8 @@ from checkrein import Denied, suspend
 from checkrein.errors import InputError
 from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
-from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
+from doors.library.adapters.pages import page_of
+from doors.library.behaviour import CASES
 from server.conftest import Serving
 
 WHY = "LangChain, LangGraph or its SQLite checkpointer is not installed: the adapter is UNTESTED"
@@ -479,23 +478,17 @@ def test_with_the_server_only_a_person_answers(tmp_path, home):
 # -- the behaviour suite ------------------------------------------------------------------------------------
 
 SCHEMA = {"type": "object", "properties": {}, "additionalProperties": True}
-SAME = (
-    "tool_name tool_input server domain domains risk_category complexity trust_score_before autonomy_score "
-    "decision verdict stage rule reasons door agent user argument_hash"
-).split()
 
 
 def through(case, folder):
-    project, ran = project_for(case, folder), []
-    write_settings(case)
+    ran = []
 
     def anything(**given):
         ran.append(given)
         return "ran"
 
     made = StructuredTool.from_function(anything, name=case.tool, description="Any.", args_schema=SCHEMA)
-    with rooms.Gate(folder / "gate", project=project, cwd=project, phase=case.phase, asks="raise") as gate:
-        seed_trust(case, gate.authority.pipeline.store, project)
+    with rooms.gate_for(case, folder) as gate:
         call = case.tool, case.arguments
         agent = Garden().agent(gate, call, saver=InMemorySaver(), tools=[made], server=None)
         found = agent.invoke(GO, THREAD)
@@ -503,28 +496,17 @@ def through(case, folder):
             word = "ask"
         else:
             word = "deny" if heard(found)["c0"].status == "error" else "allow"
-        gate.flush()
-        entry = rooms.recorded(gate.authority.pipeline.store)
-        assert entry.verdict == word
-        return Heard(word, entry.stage, bool(ran)), entry
+        return rooms.heard_at(gate, word, bool(ran))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_suite(case, tmp_path):
-    said, entry = through(case, tmp_path / "adapter")
-    assert said == expected(case), entry.reasons
-    bare, same = rooms.embedded(case, tmp_path / "bare")
-    assert said == bare and entry.result == {"allow": "success", "deny": "denied"}.get(case.word, "unknown")
-    for name in SAME:
-        assert getattr(entry, name) == getattr(same, name), name
+    rooms.check_adapter(case, *through(case, tmp_path / "adapter"), tmp_path / "bare")
 
 
 def test_the_examples_in_the_docs_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {"model": Scripted(calls=[ROSES])}
-    page = Path(__file__).parents[4] / "docs" / "library-langchain.md"
-    for example in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(example, page.name, "exec"), names)
+    names = page_of("library-langchain.md", model=Scripted(calls=[ROSES]))
     other = {"configurable": {"thread_id": "2"}}
     [question] = names["plain"].invoke(GO, other)["__interrupt__"]
     found = names["plain"].invoke(Command(resume=reply(question, "yes")), other)

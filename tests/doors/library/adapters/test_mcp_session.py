@@ -3,18 +3,17 @@
 import asyncio
 import contextlib
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from checkrein import Denied, Gate, Suspended
+from checkrein import Denied, Suspended
 from checkrein.errors import InputError
 from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
-from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
+from doors.library.adapters.pages import page_of
+from doors.library.behaviour import CASES
 
 pytest.importorskip("mcp", reason="The MCP SDK is not installed: its adapter is UNTESTED")
 
@@ -305,45 +304,28 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, tmp_path):
 
 # -- the behaviour suite ------------------------------------------------------------------------------------
 
-SAME = (
-    "tool_name tool_input server domain domains risk_category complexity trust_score_before autonomy_score "
-    "decision verdict stage rule reasons door agent user argument_hash"
-).split()
-
 
 async def through(case, folder):
-    project, house = project_for(case, folder), House(case.name)
-    write_settings(case)
-    with Gate(folder / "gate", project=project, cwd=project, phase=case.phase, asks="raise") as gate:
-        seed_trust(case, gate.authority.pipeline.store, project)
+    house = House(case.name)
+    with rooms.gate_for(case, folder) as gate:
         async with house.session(gate, server=case.server) as session:
             try:
                 word = "deny" if (await session.call_tool(case.name, case.arguments)).is_error else "allow"
             except Suspended:
                 word = "ask"
-        gate.flush()
-        entry = rooms.recorded(gate.authority.pipeline.store)
-        assert entry.verdict == word
-        return Heard(word, entry.stage, bool(house.did)), entry
+        return rooms.heard_at(gate, word, bool(house.did))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_suite(case, tmp_path):
-    said, entry = asyncio.run(through(case, tmp_path / "adapter"))
-    assert said == expected(case), entry.reasons
-    bare, same = rooms.embedded(case, tmp_path / "bare")
-    assert said == bare and entry.result == {"allow": "success", "deny": "denied"}.get(case.word, "unknown")
-    for name in SAME:
-        assert getattr(entry, name) == getattr(same, name), name
+    found = asyncio.run(through(case, tmp_path / "adapter"))
+    rooms.check_adapter(case, *found, tmp_path / "bare")
 
 
 def test_the_examples_in_the_docs_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "garden_server.py").write_text(STDIO.replace("sys.argv[1]", "'did'"))
-    names = {}
-    page = Path(__file__).parents[4] / "docs" / "library-mcp.md"
-    for example in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(example, page.name, "exec"), names)
+    names = page_of("library-mcp.md")
     names["gate"].close()
     assert (tmp_path / "did").read_text() == "moss 1\n"
     assert capsys.readouterr().out == "moss has 1\n"

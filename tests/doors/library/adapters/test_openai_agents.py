@@ -32,7 +32,7 @@ from doors.library.behaviour import (  # noqa: E402
     seed_trust,
     write_settings,
 )
-from doors.library.rooms import recorded  # noqa: E402
+from doors.library.rooms import entries_of, gate_in, recorded  # noqa: E402
 
 QUIET = RunConfig(tracing_disabled=True)
 ALLOW_READ = ['rules=[{action="allow",tool="read_note"}]']
@@ -84,18 +84,6 @@ def outputs(model):
     """What the model was told came of its calls, by call id."""
     told = model.last_call.input
     return {each["call_id"]: each["output"] for each in told if each.get("type") == "function_call_output"}
-
-
-def gate_in(folder, **options):
-    options.setdefault("asks", "raise")
-    return Gate(folder / "gate", project=folder, session="s", **options)
-
-
-def entries_of(gate):
-    gate.flush()
-    from checkrein.ledger.query import Filter, entries
-
-    return list(entries(gate.authority.pipeline.store, Filter()))[::-1]
 
 
 # -- the behaviour suite -------------------------------------------------------------------------------------

@@ -3,10 +3,8 @@
 import asyncio
 import datetime
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,8 @@ from checkrein import Denied, suspend
 from checkrein.errors import InputError
 from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
-from doors.library.behaviour import CASES, Heard, expected, project_for, seed_trust, write_settings
+from doors.library.adapters.pages import page_of
+from doors.library.behaviour import CASES
 from server.conftest import Serving
 
 pydantic_ai = pytest.importorskip(
@@ -452,12 +451,6 @@ def test_with_the_server_only_a_person_answers(tmp_path, home):
 # -- the behaviour suite ------------------------------------------------------------------------------------
 
 
-SAME = (
-    "tool_name tool_input server domain domains risk_category complexity trust_score_before autonomy_score "
-    "decision verdict stage rule reasons door agent user argument_hash"
-).split()
-
-
 class Anything(FunctionToolset):
     """Whatever tool a case names, with whatever arguments."""
 
@@ -473,37 +466,24 @@ class Anything(FunctionToolset):
 
 
 def through(case, folder):
-    project, ran = project_for(case, folder), []
-    write_settings(case)
-    with rooms.Gate(folder / "gate", project=project, cwd=project, phase=case.phase, asks="raise") as gate:
-        seed_trust(case, gate.authority.pipeline.store, project)
+    ran = []
+    with rooms.gate_for(case, folder) as gate:
         model = Scripted((case.tool, case.arguments))
         output = agent(model, gated(gate, Anything(case.tool, ran), server=None)).run_sync("go").output
         denied = not isinstance(output, DeferredToolRequests) and model.heard[0][1] == "denied"
         word = "ask" if isinstance(output, DeferredToolRequests) else "deny" if denied else "allow"
-        gate.flush()
-        entry = rooms.recorded(gate.authority.pipeline.store)
-        assert entry.verdict == word
-        return Heard(word, entry.stage, bool(ran)), entry
+        return rooms.heard_at(gate, word, bool(ran))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_suite(case, tmp_path):
-    heard, entry = through(case, tmp_path / "adapter")
-    assert heard == expected(case), entry.reasons
-    bare, same = rooms.embedded(case, tmp_path / "bare")
-    assert heard == bare and entry.result == {"allow": "success", "deny": "denied"}.get(case.word, "unknown")
-    for name in SAME:
-        assert getattr(entry, name) == getattr(same, name), name
+    rooms.check_adapter(case, *through(case, tmp_path / "adapter"), tmp_path / "bare")
 
 
 def test_the_examples_in_the_docs_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     model = Scripted(("water", {"bed": "roses"}))
-    names = {"model": FunctionModel(model)}
-    page = Path(__file__).parents[4] / "docs" / "library-pydantic-ai.md"
-    for example in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(example, page.name, "exec"), names)
+    names = page_of("library-pydantic-ai.md", model=FunctionModel(model))
     names["gate"].close()
     assert model.heard == [("roses has 2", "success")]
     assert capsys.readouterr().out.endswith("done\n")

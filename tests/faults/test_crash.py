@@ -22,11 +22,13 @@ from checkrein.store.trust import trust_of
 
 KILLS = 200 if SOAK else 25
 WORKER = Path(__file__).with_name("worker.py")
+# The same on a loop, where many verdicts share one commit.
+TOGETHER = Path(__file__).with_name("mail_worker.py")
 
 
-def run_and_kill(after):
+def run_and_kill(after, program=WORKER):
     """Start the worker, kill it once it has acknowledged `after` things, and give what it acknowledged."""
-    with subprocess.Popen([sys.executable, WORKER], stdout=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) as worker:
         heard = []
         for line in worker.stdout:
             heard.append(line)
@@ -60,6 +62,27 @@ def test_kill_9_at_random_moments_loses_nothing_acknowledged():
     assert mirrored(default_folder("/p", state_dir())) == [
         entry.id for entry in sorted(found.values(), key=lambda e: e.settled_by or 0) if entry.settled_by
     ]
+    pipeline.close()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_kill_9_while_many_verdicts_share_a_commit_loses_none_that_was_told():
+    random.seed(20261116)
+    acknowledged = []
+    for _ in range(KILLS // 2):
+        acknowledged += run_and_kill(random.randint(1, 400), TOGETHER)
+    pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    found = {entry.id: entry for entry in fold(records.after(pipeline.store, 0))}
+    assert {kind for kind, _ in acknowledged} == {"allow"}
+    assert {entry for _, entry in acknowledged} <= set(found)
+    report = verify(pipeline.store, state_dir(), Signer(state_dir()).public)
+    assert report.ok, report.broken
+    # What was learned is what the record says, and no more.
+    finished = [entry.outcome for entry in found.values() if entry.completed_at is not None]
+    learned = trust_of(pipeline.store, "/p")["mcp:notes"]
+    counts = (learned["successes"], learned["failures"])
+    assert counts == (finished.count("success"), finished.count("failure")) and min(counts) > 0
     pipeline.close()
 
 

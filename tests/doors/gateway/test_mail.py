@@ -3,13 +3,18 @@
 import asyncio
 import sqlite3
 import threading
+from functools import partial
 
 import pytest
 
+from checkrein.call import ToolCall
 from checkrein.doors.gateway.mail import CROWD, Mail
 from checkrein.errors import StoreError
-from checkrein.store import Offer
+from checkrein.judged import Decided
+from checkrein.settings.sources import state_dir
+from checkrein.store import Offer, records, rules
 from checkrein.store.changes import change_number, set_number
+from checkrein.store.sqlite import SqliteStore
 
 
 def note(name, number):
@@ -239,3 +244,76 @@ def test_who_speaks_for_one_that_stopped_waiting_keeps_nobody_from_their_answer(
 
     asyncio.run(go())
     assert spoken == ["written"] and len(trouble) == 1
+
+
+class Faulty:
+    """The writer's connection, on a system where a statement fails."""
+
+    def __init__(self, connection, statement):
+        self._connection, self._statement = connection, statement
+
+    def execute(self, sql, *parameters):
+        if sql.startswith(self._statement):
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(sql, *parameters)
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+def filled(store):
+    pages = store.query("PRAGMA page_count")[0][0]
+    store._writer.execute(f"PRAGMA max_page_count = {pages}")
+
+
+FAULTS = {
+    "a full disk": filled,
+    "a commit that fails": lambda store: setattr(store, "_writer", Faulty(store._writer, "COMMIT")),
+    "a record that fails": lambda store: setattr(
+        store, "_writer", Faulty(store._writer, "INSERT INTO record")
+    ),
+    "no transaction": lambda store: setattr(store, "_writer", Faulty(store._writer, "BEGIN")),
+    "a closed store": lambda store: store.close(),
+}
+
+
+@pytest.mark.parametrize("count", [1, 3, 30])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_verdict_leaves_whose_record_is_not_there(pipeline, project, fault, count):
+    """INVARIANT: if recording fails, the verdict is deny, for each of those that share the commit."""
+    allow = {"action": "allow", "server": "notes", "pattern": "*"}
+    pipeline.note("rule_changed", {}, lambda tx: rules.add_rule(tx, "r1", allow, 1.0))
+    words = {"text": "x" * 3_000}
+
+    async def go():
+        mail = Mail(pipeline.store)
+
+        async def one(number):
+            call = ToolCall(tool="read", server="notes", door="gateway", project=project, arguments=words)
+            considered = pipeline.consider(call)
+            if fault == "a closed store" and number:
+                assert isinstance(considered, Decided)
+                return considered
+            assert considered.judged.verdict.word == "allow" and considered.judged.alone
+            made = partial(pipeline.settled, considered)
+            return await mail.send(pipeline.settling(considered), made).answer()
+
+        whole = [await one(0)]
+        FAULTS[fault](pipeline.store)
+        async with asyncio.timeout(10):
+            return whole + await asyncio.gather(*(one(number + 1) for number in range(count)))
+
+    found = asyncio.run(go())
+    reader = SqliteStore.open(state_dir(), read_only=True)
+    recorded = {row[3] for row in records.after(reader, 0, ("decided",))}
+    reader.close()
+    assert {each.entry for each in found if each.verdict.word == "allow"} == recorded
+    refused = [each.verdict for each in found if each.verdict.word != "allow"]
+    assert all((each.word, each.stage) == ("deny", "record") for each in refused)
+    # One by itself needs neither a transaction nor a commit, and the full disk may have room for a few.
+    if fault in ("a record that fails", "a closed store"):
+        assert len(refused) == count
+    elif count == 30:
+        assert len(refused) >= count - 1
+    if isinstance(pipeline.store._writer, Faulty):
+        pipeline.store._writer = pipeline.store._writer._connection

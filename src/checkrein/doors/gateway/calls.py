@@ -292,6 +292,10 @@ class Calls:
                 call, verdict, settled.entry, settled.state, settled.actor, settled.message
             )
             return _error(text)
+        # INVARIANT: a yes is to the tool as it was accepted when it was asked about.
+        if why := self._not_accepted(made.offered):
+            self._finish(settled.entry, "cancelled", evidence="definition")
+            return await self._refused(call, "definition", why, "Send the call again.")
         arguments = call.arguments if settled.edited is None else settled.edited
         faults = made.offered.input.faults(arguments)
         if faults:
@@ -315,6 +319,13 @@ class Calls:
                 call, "state", "This approval was used before.", "Send the call again."
             )
         return await self._run(made, settled.entry, arguments)
+
+    def _not_accepted(self, offered: Offered) -> str:
+        """Why a tool that was offered before is not the one that is offered now; nothing where it is."""
+        now = self._catalogue.tool(offered.name)
+        if now is not None and now.hash == offered.hash:
+            return ""
+        return self._catalogue.hidden(offered.name) or "It is not offered as it was any more."
 
     # -- carrying out -----------------------------------------------------------------------------------
 

@@ -132,6 +132,12 @@ def talk(console, tmp_path, user_settings):
 
 
 @pytest.fixture
+def path(talk):
+    """The page of a conversation with nothing in it."""
+    return f"/chat/{talk('chat.create', title='Trial')['id']}"
+
+
+@pytest.fixture
 def unused_port():
     """A port nobody else has."""
     with socket.socket() as free:

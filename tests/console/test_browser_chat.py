@@ -6,30 +6,16 @@ import time
 import pytest
 
 from chat_page import answer, composer, say, settled, waiting
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pipeline = browsing.pipeline
 # How much of the conversation lies below what is seen.
 BELOW = """() => {
   const scroll = document.querySelector("[data-scroll]");
   return scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight;
 }"""
 ALLOWED = {"action": "allow", "server": "echo", "pattern": "*"}
-
-
-@pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
 
 
 @pytest.fixture

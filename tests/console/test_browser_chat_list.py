@@ -7,24 +7,10 @@ import threading
 import pytest
 
 from chat_page import answer, composer, say
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
-
-@pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
+pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pipeline = browsing.pipeline
 
 
 @pytest.fixture

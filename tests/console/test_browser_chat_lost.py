@@ -5,31 +5,12 @@ import pytest
 from chat_page import say, waiting
 from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pipeline = browsing.pipeline
 SLOW = "/slow 150\n/say " + " ".join(f"word{number}" for number in range(30)) + " end."
 ASKS = '/call echo__write_note {"title": "a"}\n/then\n/results'
-
-
-@pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def path(talk):
-    return f"/chat/{talk('chat.create', title='Trial')['id']}"
 
 
 @pytest.fixture

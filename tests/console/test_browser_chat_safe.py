@@ -6,16 +6,10 @@ import pytest
 
 import mcp_echo
 from chat_page import answer, composer, say, settled, waiting
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pipeline = browsing.pipeline
 MARKDOWN = r"""
 # <script>window.hacked=1</script>
 [click](javascript:window.hacked=2) [data](data:text/html,<script>window.hacked=3</script>)
@@ -42,19 +36,6 @@ SIDEWAYS = """() => {
   const scroll = document.querySelector("[data-scroll]");
   return scroll ? scroll.scrollWidth - scroll.clientWidth : 0;
 }"""
-
-
-@pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def path(talk):
-    return f"/chat/{talk('chat.create', title='Trial')['id']}"
 
 
 @pytest.fixture

@@ -6,30 +6,11 @@ import pytest
 
 from chat_page import answer, composer, say
 from checkrein.console.views.chat_attached import LIMITS
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    # Playwright's own loop; nothing of ours.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pipeline = browsing.pipeline
 PERCENT, TOKENS = "when this much of the context is used", "tokens of the newest messages"
-
-
-@pytest.fixture
-def pipeline():
-    """On the clock of the browser."""
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def path(talk):
-    return f"/chat/{talk('chat.create', title='Trial')['id']}"
 
 
 @pytest.fixture

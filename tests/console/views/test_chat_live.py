@@ -4,16 +4,9 @@ import time
 
 import pytest
 
-from checkrein.pipeline import Pipeline
-from checkrein.settings.sources import state_dir
-from checkrein.store.sqlite import SqliteStore
+from console import browsing
 
-
-@pytest.fixture
-def pipeline():
-    made = Pipeline(SqliteStore.open(state_dir()), state_dir())
-    yield made
-    made.close()
+pipeline = browsing.pipeline
 
 
 @pytest.fixture

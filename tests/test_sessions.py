@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 
 from checkrein.call import Category, Effect, Risk, Verdict, tool_call
@@ -86,3 +88,40 @@ def test_a_call_may_bring_its_own_history(pipeline, project, session):
         }
     )
     assert pipeline.decide(call).verdict.stage == "floor"
+
+
+def test_what_is_noted_while_another_thread_reads_the_session_back_is_there_for_the_next_call(monkeypatch):
+    """Two calls at once of a session nobody has met: the past of one is not lost to the other's reading."""
+    sessions, reading, noted = Sessions(Empty()), threading.Event(), threading.Event()
+    thread = threading.Thread(target=sessions.history, args=("s1",))
+
+    def slow(*given):
+        if threading.current_thread() is thread:
+            reading.set()
+            noted.wait(0.5)
+        return []
+
+    monkeypatch.setattr("checkrein.sessions.entries", slow)
+    thread.start()
+    assert reading.wait(5)
+    sessions.note("s1", verdict(SECRET))
+    noted.set()
+    thread.join()
+    assert sessions.history("s1") == (SECRET,)
+
+
+def test_many_threads_lose_nothing_of_a_session():
+    sessions = Sessions(Empty())
+    effects = [Effect("write", "project", f"/p/{number}") for number in range(400)]
+
+    def work(own):
+        for effect in own:
+            sessions.note("s1", verdict(effect))
+            assert effect in sessions.history("s1")
+
+    threads = [threading.Thread(target=work, args=(effects[at::4],)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(sessions.history("s1")) == set(effects)

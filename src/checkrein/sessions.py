@@ -5,6 +5,7 @@ Kept in memory and read back from the ledger when a session is met again; `pipel
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import msgspec
@@ -26,20 +27,27 @@ class Sessions:
         self._reader = reader
         self._known: dict[str, dict[str, dict[Effect, None]]] = {}
         self._told: dict[str, tuple[Effect, ...]] = {}
+        # INVARIANT: what one thread notes is there for the next call, whoever reads the same session back.
+        self._lock = threading.Lock()
 
     def history(self, session: str) -> tuple[Effect, ...]:
         """Earlier effects of the session; nothing for calls that name none."""
         if not session:
             return ()
-        kept = self._of(session)
-        if session not in self._told:
-            self._told[session] = tuple(effect for kind in kept.values() for effect in kind)
-        return self._told[session]
+        with self._lock:
+            kept = self._of(session)
+            told = self._told.get(session)
+            if told is None:
+                told = self._told[session] = tuple(effect for kind in kept.values() for effect in kind)
+            return told
 
     def note(self, session: str, verdict: Verdict) -> None:
         """Remember what a call does that was not refused; one that was asked about may have run."""
-        if session and verdict.word != "deny" and _keep(self._of(session), verdict.risk.effects):
-            self._told.pop(session, None)
+        if not session or verdict.word == "deny" or not any(map(_kind, verdict.risk.effects)):
+            return
+        with self._lock:
+            if _keep(self._of(session), verdict.risk.effects):
+                self._told.pop(session, None)
 
     def _of(self, session: str) -> dict[str, dict[Effect, None]]:
         kept = self._known.pop(session, None)
@@ -60,8 +68,14 @@ def _keep(kept: dict[str, dict[Effect, None]], effects: Iterable[Effect]) -> boo
     """Add what is worth remembering; whether there was anything new."""
     before = sum(map(len, kept.values()))
     for effect in effects:
-        kind = "secret" if effect.scope == "secret" else effect.kind
+        kind = _kind(effect)
         # INVARIANT: many writes never push out a secret that was read.
-        if kind in kept and (len(kept[kind]) < _MOST[kind] or effect in kept[kind]):
+        if kind and (len(kept[kind]) < _MOST[kind] or effect in kept[kind]):
             kept[kind][effect] = None
     return sum(map(len, kept.values())) != before
+
+
+def _kind(effect: Effect) -> str:
+    """What it is remembered as; nothing where it does not matter later."""
+    kind = "secret" if effect.scope == "secret" else effect.kind
+    return kind if kind in _MOST else ""

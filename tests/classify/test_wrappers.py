@@ -76,28 +76,6 @@ def test_the_environment_a_wrapper_sets_is_judged():
 
 
 @pytest.mark.parametrize(
-    ("command", "low"),
-    [
-        ("find . -delete", False),
-        ("find . -name '*.pem' -exec cat {} +", False),
-        ("find . -name '*.md' -exec cat {} +", True),
-        ("find / -name id_rsa", False),
-        ("find . -name id_rsa.pub", True),
-        ("find . -fprint out", False),
-        ("find ~/.ssh -type f", False),
-        ("fd x -x rm", False),
-        ("fd -e py --exec=rm", False),
-        ("ls | xargs -I{} sh -c '{}'", False),
-        ("echo .env | xargs cat", False),
-        ("echo a.txt | xargs cat", True),
-        ("cat list | xargs rm", False),
-    ],
-)
-def test_names_that_are_found_are_judged_by_what_they_could_be(command, low):
-    assert (judge(command).category is Category.low) == low
-
-
-@pytest.mark.parametrize(
     ("command", "category"),
     [
         ("tar xf a.tar", Category.medium),
@@ -120,34 +98,6 @@ def test_our_own_command_line_beyond_its_read_only_verbs_is_critical():
     for verb in ("rules add x", "phase building", "status --output x", "$V", "inbox", "stop", "nonsense"):
         assert judge(f"checkrein {verb}").category is Category.critical, verb
         assert judge(f"timeout 5 checkrein {verb}").category is Category.critical, verb
-
-
-@pytest.mark.parametrize(
-    ("command", "low"),
-    [
-        ("find . -iname .ENV -exec cat {} +", False),
-        ("find . -regex '.*env' -exec cat {} \\;", False),
-        ("find . -name '.en*' -exec cat {} +", False),
-        ("find . -name x -o -name .env -exec cat {} +", False),
-        ("find . -maxdepth 1 -name '.*' -type f -exec head {} +", False),
-        ("fd . ~/.ssh -x cat", False),
-        ("fd -e pem -x cat", False),
-        ("fd -e pem | xargs cat", False),
-        ("ls -A | grep env | xargs cat", False),
-        ("git ls-files | grep -i '\\.pem$' | xargs head -1", False),
-        ("grep -rl PRIVATE . | xargs cat", False),
-        ("find . -name '*secret*' | xargs cat", False),
-        ("find . -name '*.py' -exec wc -l {} +", True),
-        ("find . -not -name .env -name '*.md' -exec cat {} +", True),
-        ("find . -name '.env*' -exec ls -l {} +", True),
-        ("fd -e py -x wc -l", True),
-        ("git ls-files | grep environment | xargs wc -l", True),
-        ("git ls-files | grep -v env | xargs wc -l", True),
-        ("grep -rl private src | xargs wc -l", True),
-    ],
-)
-def test_names_of_secrets_that_are_fed_to_a_reader_are_secrets_read(command, low):
-    assert (judge(command).category is Category.low) == low
 
 
 def test_tar_packs_what_lies_below_the_folder_it_is_sent_to():

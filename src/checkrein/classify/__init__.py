@@ -17,6 +17,7 @@ from checkrein.classify import (  # noqa: F401 - each registers the commands it 
     builds,
     builtins,
     databases,
+    finders,
     interpreters,
     machines,
     readers,

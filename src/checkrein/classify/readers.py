@@ -9,12 +9,12 @@ import re
 
 from checkrein.classify.arguments import among_secrets, delicate, members, path
 from checkrein.classify.commands import handler, operands, passed_on, plain
+from checkrein.classify.finders import seeks_secrets
 from checkrein.classify.flags import options
 from checkrein.classify.options import parse
 from checkrein.classify.shell import Shell
 from checkrein.classify.tables import Spec
 from checkrein.classify.words import DYNAMIC, EMPTY, HOLE, NAMES, OPEN, SECRET, Word, names_secrets
-from checkrein.classify.wrappers import seeks_secrets
 
 _LISTING = re.compile(r"^(?:l|t|lt|i|h|b|vt|lb|v)$")
 

@@ -97,7 +97,7 @@ class Ledger:
         # Also after one that could not be signed.
         if (seq - self._signed) % CHECKPOINT_EVERY == 0:
             # Durable and on its own: a signed head must be on the disk before its copy is.
-            tx.after(lambda: self._later(self.checkpoint, durable=True))
+            tx.after(self._sign_soon)
         return seq
 
     def file(self, tx: Transaction) -> None:
@@ -150,6 +150,9 @@ class Ledger:
             self._filing = True
             # INVARIANT: what could not be filed now is filed with the next.
             filing.add_done_callback(self._filed)
+
+    def _sign_soon(self) -> None:
+        self._later(self.checkpoint, durable=True)
 
     def _filed(self, _filing: Future[Any]) -> None:
         self._filing = False

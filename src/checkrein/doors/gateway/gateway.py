@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from checkrein.agents import Agents, user_name
 from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
 from checkrein.doors.gateway.guests import Guest, Guests
+from checkrein.doors.gateway.http_port import HttpPort
 from checkrein.doors.gateway.hub import Hub
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.leftovers import sweep
@@ -20,7 +21,7 @@ from checkrein.doors.gateway.passing import Passed, leads_to
 from checkrein.doors.gateway.sealing import Seal
 from checkrein.doors.gateway.sign_in_attempts import Attempt, Attempts, check_address
 from checkrein.doors.gateway.signed_in import forget_sign_in
-from checkrein.errors import CheckreinError, NotFoundError, StoreError
+from checkrein.errors import NotFoundError, StoreError
 from checkrein.own_loop import OwnLoop
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
@@ -43,8 +44,7 @@ class Gateway:
         self._hub: Hub | None = None
         self._guests: Guests | None = None
         self._front: StdioFront | None = None
-        self._http: Any = None
-        self._tokens: Any = None
+        self._http = HttpPort(pipeline, agents, say)
         self._attempts = Attempts(self._signed_in)
 
     @cached_property
@@ -77,7 +77,7 @@ class Gateway:
     async def _until(self, ending: asyncio.Event, hub: Hub) -> None:
         while not ending.is_set():
             try:
-                await self._look_at_http(hub)
+                await self._http.look(hub)
                 hub.fleet.look()
                 await self._attempts.keep_only(hub.fleet.specs)
                 hub.look_at_rules()
@@ -88,39 +88,10 @@ class Gateway:
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await ending.wait()
 
-    async def _look_at_http(self, hub: Hub) -> None:
-        """The port is open while a client has a token for it."""
-        from checkrein.doors.gateway.tokens import Tokens
-
-        settings = self._pipeline.policies.of("", "gateway").settings.gateway
-        port = settings.http_port
-        if self._tokens is None:
-            self._tokens = Tokens(self._pipeline.store, settings.calls_per_minute, time.monotonic)
-        tokens = self._tokens
-        wanted = bool(port) and tokens.exist()
-        if wanted and self._http is None:
-            from checkrein.doors.gateway.front_http import HttpFront
-
-            front = HttpFront(hub, tokens, self._say, speaks=self._speaks_over_http)
-            try:
-                found = await front.open(port)
-            except (OSError, CheckreinError) as error:
-                self._say(f"/mcp cannot be opened: {error}")
-                return
-            self._http = front
-            self._say(f"/mcp on 127.0.0.1:{found}")
-        elif not wanted and self._http is not None:
-            front, self._http = self._http, None
-            await front.close()
-
-    def _speaks_over_http(self, peer: Peer) -> bool:
-        return not self._agents.run_by_agent(peer, itself=True)
-
     async def _close(self, hub: Hub) -> None:
         hub.subscriptions.end()
         await self._attempts.close()
-        if self._http is not None:
-            await self._http.close()
+        await self._http.close()
         if self._front is not None:
             self._front.close()
         await hub.close()
@@ -168,8 +139,7 @@ class Gateway:
     @property
     def busy(self) -> int:
         """Requests under way."""
-        fronts = (self._front, self._http)
-        return sum(front.busy for front in fronts if front is not None)
+        return self._http.busy + (self._front.busy if self._front is not None else 0)
 
     def servers(self) -> list[dict[str, Any]]:
         """How every server does."""
@@ -363,8 +333,7 @@ class Gateway:
         """A client's token is taken back: its sessions end at once."""
 
         async def end() -> int:
-            if self._http is not None:
-                self._http.revoke(owner)
+            self._http.revoke(owner)
             return self._known().turn_out(owner)
 
         return self._do(end())
@@ -393,7 +362,7 @@ class Gateway:
 
     @property
     def http_port(self) -> int | None:
-        return self._http.port if self._http is not None else None
+        return self._http.port
 
     def _known(self) -> Hub:
         assert self._hub is not None  # noqa: S101 - the loop runs

@@ -22,6 +22,8 @@ _PAUSES = (1.0, 4.0)
 _LONGEST_PAUSE = 20.0
 # Characters of one response, its thoughts and its calls' arguments with it.
 LONGEST_ANSWER = 4_000_000
+# An endpoint that only says that it is still there is given up after this long without a word.
+LONGEST_SILENCE = 1_800.0
 _WORTH_A_RETRY = ("rate", "server", "network", "timeout")
 
 
@@ -77,9 +79,13 @@ async def _written(client: Any, sent: list[Any], parameters: Any, pen: Pen) -> M
         ThinkingPartDelta,
     )
 
-    length = 0
-    async with model_request_stream(client, sent, model_request_parameters=parameters) as stream:
+    length, clock = 0, asyncio.get_running_loop().time
+    async with (
+        asyncio.timeout(LONGEST_SILENCE) as patience,
+        model_request_stream(client, sent, model_request_parameters=parameters) as stream,
+    ):
         async for event in stream:
+            patience.reschedule(clock() + LONGEST_SILENCE)
             length += _length(event)
             # INVARIANT: no endpoint that never stops fills memory or disk.
             if length > LONGEST_ANSWER:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from checkrein.doors.chat.providers.bounds import bounded
 from checkrein.errors import ConfigError
 from checkrein.settings import Connections
 from checkrein.settings.secrets import expanded
@@ -108,6 +109,7 @@ def http_client(settings: Connections) -> httpx2.AsyncClient:
     async def patient(request: httpx2.Request) -> None:
         # INVARIANT: whatever a library asks for, a silent endpoint is given up at our own time.
         request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
+        request.headers["accept-encoding"] = "identity"
 
     return httpx2.AsyncClient(
         transport=_Routed(route(settings), certificates(settings)),
@@ -131,10 +133,15 @@ class _Routed(httpx2.AsyncBaseTransport):
         if proxy not in self._ways:
             self._ways[proxy] = self._way(proxy)
         try:
-            return await self._ways[proxy].handle_async_request(request)
+            response = await self._ways[proxy].handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             if proxy and not _is_about_certificates(error):
                 raise httpx2.ProxyError("The proxy cannot be reached.", request=request) from error
+            raise
+        try:
+            return bounded(response)
+        except BaseException:
+            await response.aclose()
             raise
 
     def _way(self, proxy: str) -> httpx2.AsyncHTTPTransport:

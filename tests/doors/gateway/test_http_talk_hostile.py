@@ -6,7 +6,7 @@ import contextlib
 import pytest
 import uvloop
 
-from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, Talk
+from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES, Talk
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 EVIL = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -295,6 +295,27 @@ def test_what_has_no_end_is_cut_also_while_another_request_is_answered(loop, beg
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(go())
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n"])
+def test_short_headers_are_cut_before_they_fill_the_memory(end):
+    """Each takes far more room than it has letters."""
+
+    async def go():
+        app = App()
+        async with served(app) as (reader, writer, talks):
+            writer.write(GET[:-2] + b"a:\r\n" * (2 * MOST_LINES) + end)
+            found = await asyncio.wait_for(reader.read(), 5)
+            assert found.startswith(REFUSED) and app.heard == []
+            assert talks[0]._headers == [] and talks[0]._deaf
+
+    asyncio.run(go())
+
+
+def test_as_many_headers_as_anybody_may_want_to_refuse_are_handed_over():
+    app = App()
+    asked(app, GET[:-2] + b"".join(b"a%d:\r\n" % number for number in range(MOST_LINES - 1)) + b"\r\n")
+    assert len(app.heard[0][2]) == MOST_LINES
 
 
 def test_a_long_body_in_many_chunks_is_no_head_without_end():

@@ -22,6 +22,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[dict[str, Any], Receive, Send], Any]
 # Headers, trailers and whatever else is no body, before more of it ends the connection.
 LARGEST_HEAD = 64 << 10
+# Headers of one request that are held at all, each of which takes far more room than it has letters.
+MOST_LINES = 512
 # Requests that were sent before the one in front of them was answered.
 MOST_BEHIND = 64
 _UNREADABLE = b"Invalid HTTP request received."
@@ -81,7 +83,7 @@ class Talk(asyncio.Protocol):
             self._spoilt()
         else:
             # INVARIANT: headers and trailers without end are cut, also while an earlier request is answered.
-            if self._loose > LARGEST_HEAD:
+            if self._loose > LARGEST_HEAD or len(self._headers) > MOST_LINES:
                 self._spoilt()
 
     def _without_upgrade(self, rest: bytes) -> None:
@@ -98,7 +100,7 @@ class Talk(asyncio.Protocol):
 
     def _spoilt(self) -> None:
         """What came cannot be read. INVARIANT: that is said in its turn, never within another response."""
-        self._deaf = True
+        self._deaf, self._headers = True, []
         unread, self._read = self._read, None
         if unread is not None and unread is self._turn:
             self._end(b"" if unread.started else _REFUSAL)
@@ -182,8 +184,8 @@ class Talk(asyncio.Protocol):
                 raise ValueError("nobody is connected to anything here")
             # It comes again, without this wish.
             return
-        if len(self._behind) >= MOST_BEHIND:
-            raise ValueError("more requests than anybody waits for")
+        if len(self._behind) >= MOST_BEHIND or len(self._headers) > MOST_LINES:
+            raise ValueError("more than anybody sends")
         scope = {
             "type": "http",
             "client": self._address,

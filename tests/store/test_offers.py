@@ -127,6 +127,21 @@ def test_works_that_fail_while_nothing_can_be_taken_back_are_all_told(store, tol
     assert told.agrees_with(store) == MANY
 
 
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "ROLLBACK"])
+def test_whatever_goes_wrong_in_the_writer_all_hear_of_it_and_it_lives(store, statement):
+    whole = store._writer
+    store._writer = Faulty(whole, statement, error=MemoryError())
+    works = [*notes(3), refused(ValueError("mine"))]
+    held = store.submit(lambda _tx: None)
+    futures = [store.submit(work) for work in works]
+    for future in (held, *futures):
+        future.exception(5)
+    assert futures[3].exception() is not None
+    store._writer = whole
+    assert store.submit(note(9)).result(5) is None
+    assert change_number(store, "n9") == 1
+
+
 def test_one_statement_left_within_an_open_transaction_is_not_told_as_written(store, told):
     """However it came to be open: what is not committed is on no record."""
     store.write(lambda _tx: None)

@@ -324,8 +324,8 @@ class SqliteStore:
                         _tell(work.fail, error)
                         return [other for other in group if other is not work]
                 writer.execute("COMMIT")
-        except StoreError as error:
-            with contextlib.suppress(sqlite3.Error):
+        except Exception as error:  # noqa: BLE001 - INVARIANT: whatever it is, all hear of it and the writer lives
+            with contextlib.suppress(Exception):
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
             for work in group:

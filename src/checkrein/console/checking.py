@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Sequence
-from typing import Any
 
 from checkrein.errors import CheckreinError, LedgerError
 from checkrein.ledger.verify import Report, verify
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
-from checkrein.store import Reader, Row
+from checkrein.store.gently import Gently
 
 _PAUSE_SECONDS, _PAUSE_EVERY = 0.001, 20
 
@@ -47,8 +44,9 @@ class Check:
 
     def _run(self) -> None:
         ledger = self._pipeline.ledger
+        reader = Gently(self._pipeline.store, seconds=_PAUSE_SECONDS, every=_PAUSE_EVERY)
         try:
-            report = verify(_Gently(self._pipeline.store), state_dir(), ledger.signer.public)
+            report = verify(reader, state_dir(), ledger.signer.public)
             self.report, self.trouble = report, report.broken.reason if report.broken else ""
             # INVARIANT: a record found broken is not written on.
             ledger.broken = ledger.broken or self.trouble
@@ -57,19 +55,3 @@ class Check:
             if isinstance(error, LedgerError):
                 ledger.broken = ledger.broken or self.trouble
         self.finished_at = self._pipeline.clock()
-
-
-class _Gently:
-    """Reads in pauses, so that a check holds up no call."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader, self._count = reader, 0
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        self._count += 1
-        if self._count % _PAUSE_EVERY == 0:
-            time.sleep(_PAUSE_SECONDS)
-        return self._reader.query(sql, parameters)
-
-    def writes_to(self, table: str) -> int | None:
-        return self._reader.writes_to(table)

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,7 +36,7 @@ from checkrein.server.journal import Journal
 from checkrein.server.opened import Opened
 from checkrein.server.workers import Workers
 from checkrein.settings.sources import state_dir
-from checkrein.store import Reader, Row
+from checkrein.store.gently import Gently
 from checkrein.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Server:
         gc.set_threshold(_COLLECT_AFTER, 20, 20)
         sys.setswitchinterval(_SWITCH_SECONDS)
         check: BackgroundCheck | None = None
-        reader = _Gently(self.pipeline.store)
+        reader = Gently(self.pipeline.store, seconds=_PAUSE_SECONDS, every=_PAUSE_EVERY)
         while not self._ended.wait(_TICK):
             self._tidy()
             if check is None and not self._ended.is_set():
@@ -275,30 +275,6 @@ class Server:
 
 # A caller over HTTP has no process we could ask the kernel for.
 _NOBODY = Peer(0, os.geteuid())
-
-
-class _Gently:
-    """Reads in pauses, so that a long check holds up no call."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader, self._count = reader, 0
-        self._given_up = False
-
-    def give_up(self) -> None:
-        """The server ends: whoever reads stops at the next look."""
-        self._given_up = True
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        if self._given_up:
-            # Ends the reading thread and nothing else: a check that was not finished says nothing.
-            raise SystemExit
-        self._count += 1
-        if self._count % _PAUSE_EVERY == 0:
-            time.sleep(_PAUSE_SECONDS)
-        return self._reader.query(sql, parameters)
-
-    def writes_to(self, table: str) -> int | None:
-        return self._reader.writes_to(table)
 
 
 class _Line(Waiting):

@@ -1,5 +1,7 @@
 """A home of its own for every test, a clock that stands still, a pipeline over a real store."""
 
+import gc
+
 import pytest
 from ground import Clock
 from hypothesis import settings as hypothesis_settings
@@ -10,6 +12,12 @@ from checkrein.store.sqlite import SqliteStore
 
 hypothesis_settings.register_profile("checkrein", deadline=None, print_blob=True)
 hypothesis_settings.load_profile("checkrein")
+
+
+def pytest_collection_finish():
+    """What a collection looks through from here on is what the tests made, not every framework they import."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ def show(visit: Visit) -> Response:
 
 
 def _beginning(visit: Visit, status: int = 200, **typed: str) -> Response:
-    composing = _composing(visit, None) | typed
+    composing = _composing(visit, None) | typed | {"typed": chat_shown.as_given(typed.get("typed", ""))}
     return visit.page("chat.html", status, **_listed(visit), opened=None, **composing, **_alerts(visit, ""))
 
 

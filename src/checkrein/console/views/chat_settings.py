@@ -11,7 +11,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from checkrein.console import choices
+from checkrein.console import choices, markdown
+from checkrein.console.views import chat_shown
 from checkrein.console.visits import Visit
 from checkrein.doors.chat.compression import HIGHEST, LOWEST
 from checkrein.errors import InputError
@@ -34,7 +35,7 @@ def show(visit: Visit) -> Response:
 def keep(visit: Visit) -> Response:
     """Save all of it, or say at each field what is wrong with what stands there."""
     session = _session(visit)
-    typed = {name: visit.form.text(name) for name in FIELDS}
+    typed: Facts = {name: visit.form.text(name) for name in FIELDS}
     wanted, faults = _wanted(typed, session)
     if not faults:
         try:
@@ -42,7 +43,7 @@ def keep(visit: Visit) -> Response:
         except InputError as error:
             faults = {"all": str(error)}
     if faults:
-        return _form(visit, session, typed, faults)
+        return _form(visit, session, typed | {"system": chat_shown.as_given(typed["system"])}, faults)
     told = "The settings of this conversation are saved."
     return visit.page("_chat_done.html", text=told) if visit.piece else visit.back(_here(session), told)
 
@@ -75,7 +76,7 @@ def _written(session: Facts) -> Facts:
     threshold, kept = session["threshold"], session["retention_tokens"]
     switch = {value: key for key, value in _SWITCH.items()}
     return {
-        "system": session["system"],
+        "system": chat_shown.plain(session["system"]),
         "project": session["project"],
         "threshold": "" if threshold is None else f"{round(threshold * 100, 4):g}",
         "retention_tokens": "" if kept is None else str(kept),
@@ -85,7 +86,9 @@ def _written(session: Facts) -> Facts:
 
 def _wanted(typed: Facts, session: Facts) -> tuple[Facts, Facts]:
     """What the words in the fields mean, and what is wrong with those that mean nothing."""
-    wanted: Facts = {"system": typed["system"]}
+    # What is shown with its misleading characters spelled out, and sent back so, is as it was.
+    shown = markdown.readable(session["system"]).strip()
+    wanted: Facts = {} if typed["system"] == shown else {"system": typed["system"]}
     faults: Facts = {}
     read = {
         "project": lambda text: _project(text, session["project"]),

@@ -89,7 +89,7 @@ def message(
         "model": "/".join(each for each in (given.get("provider"), given.get("model")) if each),
         "at": shown.epoch(given.get("created_at")),
         "tokens": given.get("output_tokens"),
-        "source": source,
+        "source": plain(source),
         "parts": parts,
         "branch": _branch(given["id"], siblings),
         "mark": f"{state} {len(source)} {len(parts)} {len(siblings)} {bool(error)} {cards}",
@@ -103,6 +103,11 @@ def as_written(text: str) -> list[Markup]:
 def plain(text: str) -> Markup:
     """A line of ours or of a person's, for a page."""
     return Markup("{}").format(markdown.readable(text))
+
+
+def as_given(text: str) -> Markup:
+    """What a person sent just now, to be written on: not a character of it is another."""
+    return Markup("{}").format(text)
 
 
 def summary(found: Facts) -> Facts | None:

@@ -11,7 +11,7 @@ import pytest
 
 from checkrein import agents as agents_module
 from checkrein import peers
-from checkrein.agents import Agents, Marks, agent_process, is_attended, user_name
+from checkrein.agents import Agents, Marks, agent_process, is_attended, own_user, user_name
 from checkrein.peers import Peer
 from checkrein.store.agents import Session as Row
 from checkrein.store.agents import get_session, put_session, speaking
@@ -449,7 +449,7 @@ def test_where_it_does_not_say_a_terminal_and_the_command_line_tell(program):
 
 
 def test_a_user_without_a_name_is_still_told():
-    assert user_name(os.geteuid())
+    assert own_user() == user_name(os.geteuid())
     assert user_name(4_000_000_001) == "uid 4000000001"
 
 

@@ -6,6 +6,7 @@ agent's process, and whatever descends from it is the agent too.
 
 from __future__ import annotations
 
+import os
 import pwd
 import threading
 from collections.abc import Callable
@@ -51,6 +52,11 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
+
+
+def own_user() -> str:
+    """The user this process runs for."""
+    return user_name(os.geteuid())
 
 
 class Marks(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from checkrein.agents import user_name
+from checkrein.agents import own_user
 from checkrein.doors.chat import (
     Session,
     routing,
@@ -47,7 +47,7 @@ class Engine:
         self._lines = Lines(secrets.token_hex(4))
         self._providers = providers or Providers(self._usable)
         self._compressing = Compressing(self._sessions, self._providers)
-        calling = Calling(pipeline, self._sessions, self._lines, tools, _me())
+        calling = Calling(pipeline, self._sessions, self._lines, tools, own_user())
         self._calling = calling
         agent = Agent(
             pipeline, self._sessions, self._lines, self._providers, tools, calling, self._compressing
@@ -103,9 +103,3 @@ class Engine:
         settings = self._settings()
         choice = routing.choose(text, model or own, settings.chat, settings.model)
         return choice, self._providers.pick(choice.ref)
-
-
-def _me() -> str:
-    import os
-
-    return user_name(os.geteuid())

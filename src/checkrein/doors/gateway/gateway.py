@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
 
-from checkrein.agents import Agents, user_name
+from checkrein.agents import Agents, own_user
 from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
 from checkrein.doors.gateway.guests import Guest, Guests
 from checkrein.doors.gateway.http_port import HttpPort
@@ -64,7 +64,7 @@ class Gateway:
     async def _serve(self, own: OwnLoop) -> None:
         asyncio.get_running_loop().set_exception_handler(self._unhandled)
         await asyncio.to_thread(sweep)
-        hub = Hub(self._pipeline, seal=lambda: self._seal, user=_me(), say=self._say)
+        hub = Hub(self._pipeline, seal=lambda: self._seal, user=own_user(), say=self._say)
         self._hub, self._front, self._guests = hub, StdioFront(hub, self._say), Guests(hub)
         hub.fleet.look()
         hub.scripts.wake()
@@ -367,12 +367,6 @@ class Gateway:
     def _known(self) -> Hub:
         assert self._hub is not None  # noqa: S101 - the loop runs
         return self._hub
-
-
-def _me() -> str:
-    import os
-
-    return user_name(os.geteuid())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

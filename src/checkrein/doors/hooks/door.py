@@ -5,14 +5,13 @@ The server calls `handle` for every hook; what is decided is decided in the pipe
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from checkrein.agents import Agents, Marks, user_name
+from checkrein.agents import Agents, Marks, own_user
 from checkrein.approval import wording
 from checkrein.approval.families import family_of
 from checkrein.asking import Remember
@@ -60,7 +59,7 @@ class HookDoor:
     def __init__(self, pipeline: Pipeline, agents: Agents) -> None:
         self.pipeline, self.agents = pipeline, agents
         self.calls, self.resuming = Calls(pipeline.store), Resuming(pipeline)
-        self.user = user_name(os.geteuid())
+        self.user = own_user()
         self._failures: dict[str, int] = {}
 
     def handle(self, request: Request, peer: Peer, line: Waiting | None) -> Reply:

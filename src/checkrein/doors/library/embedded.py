@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from checkrein import warm
-from checkrein.agents import Agents, user_name
+from checkrein.agents import Agents, own_user
 from checkrein.asking import Remember
 from checkrein.authority import Asked, library, myself, question
 from checkrein.authority.library import DOOR, Settled, Taken, Wish
@@ -88,7 +88,7 @@ class Embedded:
         except StoreBusyError as error:
             remedy = "Give each program a folder of its own, or share the server: Gate(server=True)."
             raise StoreBusyError(error.message, remedy=remedy) from None
-        self.folder, self.user = folder, user_name(os.geteuid())
+        self.folder, self.user = folder, own_user()
         given = {} if clock is None else {"clock": clock}
         self.pipeline = Pipeline(store, folder, overrides=settings, **given)
         # INVARIANT: no tool changes the record that judges it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 
 from checkrein import knocking, warm
-from checkrein.agents import user_name
+from checkrein.agents import own_user
 from checkrein.asking import Remember
 from checkrein.authority.library import LONGEST_WAIT, Settled, Taken, Wish
 from checkrein.call import ToolCall
@@ -31,7 +30,7 @@ class Remote:
     near = False
 
     def __init__(self) -> None:
-        self.user = user_name(os.geteuid())
+        self.user = own_user()
         warm.ready()
         knocking.start().close()
 

@@ -46,7 +46,7 @@ def candidates(source: str, project: str, existing: Mapping[str, ServerSpec]) ->
         raise NotFoundError("There is no such program.", remedy=f"One of: {', '.join(SOURCES)}.")
     home = Path.home()
     paths = dict.fromkeys(places(source, home, Path(project) if project else home))
-    there = [(path, document) for path in paths if (document := _document(path)) is not None]
+    there = [(path, document) for path in paths if (document := document_of(path)) is not None]
     if not there:
         looked = ", ".join(map(str, paths))
         raise NotFoundError(f"There is no {looked}.", remedy="Choose another program, or a project.")
@@ -94,13 +94,14 @@ def pairs_of(text: str, sign: str, what: str) -> dict[str, str]:
     return found
 
 
-def _document(path: Path) -> Any:
+def document_of(path: Path) -> Any:
+    """What another program's file says; None where there is none."""
     content = read(path)
     if content is None:
         return None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text.") from None
+        raise InputError(f"{path} is not UTF-8 text.", remedy="It must hold JSON, saved as UTF-8.") from None
     # Editors allow comments and commas where JSON has none.
     return jsontext.parse(text, source=str(path)) if text.strip() else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,11 +11,11 @@ from checkrein.cli.opening import confirmed, json_option
 from checkrein.cli.servers_asking import ask_server
 from checkrein.cli.servers_secret import looks_secret
 from checkrein.cli.terminal import dim, plain, say, say_json
-from checkrein.doors.hooks import jsontext
 from checkrein.errors import InputError, NotFoundError
+from checkrein.newcomers import document_of
 from checkrein.settings.server_imports import SOURCES, Found, Item, found_in, places, plan, profiles_in
 from checkrein.settings.servers import read_servers
-from checkrein.settings.sources import read, user_file
+from checkrein.settings.sources import user_file
 
 WORDS = {
     "new": "to import",
@@ -77,7 +76,7 @@ def import_(
 def _read(source: str) -> tuple[list[Found], str, list[Path]]:
     """Everything the named file, or the program's files, hold."""
     paths = places(source, Path.home(), Path.cwd()) if source in SOURCES else [Path(source).absolute()]
-    documents = [(path, _document(path)) for path in paths]
+    documents = [(path, document_of(path)) for path in paths]
     there = [(path, document) for path, document in documents if document is not None]
     if not there:
         looked = ", ".join(map(str, paths))
@@ -86,18 +85,6 @@ def _read(source: str) -> tuple[list[Found], str, list[Path]]:
     found = [each for path, document in there for each in found_in(document, path)]
     profiles = "".join(profiles_in(document, str(path)) for path, document in there)
     return found, profiles, [path for path, _ in there]
-
-
-def _document(path: Path) -> Any:
-    content = read(path)
-    if content is None:
-        return None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text.", remedy="Name a JSON file.") from None
-    # Editors allow comments and commas where JSON has none.
-    return jsontext.parse(text, source=str(path)) if text.strip() else {}
 
 
 def _show(items: list[Item], files: list[Path]) -> None:

@@ -399,11 +399,11 @@ def check_schema(connection: sqlite3.Connection, path: Path, *, writable: bool) 
         )
     if version < len(steps) and not writable:
         raise StoreSchemaError(f"{path} has an older schema.", remedy="Run any writing command once.")
-    for number, script in enumerate(steps[version:], start=version + 1):
-        # The pragma is part of the transaction: a migration happens whole or not at all.
+    if version < len(steps):
+        # One transaction, the pragmas in it: the schema is brought up to date whole or not at all.
         connection.executescript(
-            f"BEGIN IMMEDIATE; {script} PRAGMA application_id = {APPLICATION_ID};"
-            f"PRAGMA user_version = {number}; COMMIT;"
+            f"BEGIN IMMEDIATE; {''.join(steps[version:])} PRAGMA application_id = {APPLICATION_ID};"
+            f"PRAGMA user_version = {len(steps)}; COMMIT;"
         )
 
 

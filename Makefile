@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Bytecode is kept even where a machine says not to: without it every process of every test compiles anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test coverage browser check corpus bench e2e soak picture lock wheels clean help
 

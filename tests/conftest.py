@@ -15,7 +15,7 @@ hypothesis_settings.load_profile("checkrein")
 
 
 def pytest_collection_finish():
-    """What a collection looks through from here on is what the tests made, not every framework they import."""
+    """What is looked through from here on is what the tests made, not every framework they import."""
     gc.collect()
     gc.freeze()
 

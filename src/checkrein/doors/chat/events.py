@@ -12,10 +12,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from checkrein.doors.chat import Event, EventKind
 
 KEPT = 4_000
+# Bytes of one session's events, and of all: results of tools are among them, whole each time.
+LARGEST, LARGEST_TOGETHER = 16 << 20, 128 << 20
 _MOST_SESSIONS = 256
+_SMALL = 256
 
 
 class Line:
@@ -50,9 +55,19 @@ class _Log:
     """A session's last events; `count` is the number of the newest."""
 
     def __init__(self, count: int) -> None:
-        self.events: deque[Event] = deque(maxlen=KEPT)
-        self.count = count
+        self.events: deque[Event] = deque()
+        self.sizes: deque[int] = deque()
+        self.count, self.size = count, 0
         self.lines: list[Line] = []
+
+    def add(self, event: Event, size: int) -> None:
+        """INVARIANT: the newest event is there, and no more before it than memory has room for."""
+        self.events.append(event)
+        self.sizes.append(size)
+        self.size += size
+        while len(self.events) > 1 and (len(self.events) > KEPT or self.size > LARGEST):
+            self.events.popleft()
+            self.size -= self.sizes.popleft()
 
 
 class Lines:
@@ -65,11 +80,14 @@ class Lines:
         self._highest = 0
 
     def tell(self, session: str, kind: EventKind, run: str = "", /, **data: Any) -> None:
+        size = _size(kind, data)
         with self._lock:
             log = self._log(session)
             log.count += 1
             self._highest = max(self._highest, log.count)
-            log.events.append(Event(f"{self._epoch}-{log.count}", kind, session, run, data))
+            log.add(Event(f"{self._epoch}-{log.count}", kind, session, run, data), size)
+            if size > _SMALL:
+                self._make_room()
             lines = list(log.lines)
         for each in lines:
             # INVARIANT: a follower that is gone costs whoever tells nothing.
@@ -133,3 +151,24 @@ class Lines:
         spare = [name for name, log in self._logs.items() if not log.lines]
         for name in spare[: max(0, len(self._logs) + 1 - _MOST_SESSIONS)]:
             del self._logs[name]
+
+    def _make_room(self) -> None:
+        """The longest quiet sessions give way first; the one that is told of something is the last."""
+        over = sum(log.size for log in self._logs.values()) - LARGEST_TOGETHER
+        for name in list(self._logs)[:-1]:
+            if over <= 0:
+                return
+            log = self._logs[name]
+            over -= log.size
+            log.events.clear()
+            log.sizes.clear()
+            log.size = 0
+
+
+def _size(kind: EventKind, data: dict[str, Any]) -> int:
+    if kind in ("text", "reasoning"):
+        return _SMALL + len(data.get("delta", ""))
+    try:
+        return _SMALL + len(msgspec.json.encode(data))
+    except (TypeError, ValueError, RecursionError):
+        return LARGEST // 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -130,7 +131,15 @@ def as_answer(work: Callable[[], Any], say: Callable[[str], None] = lambda _text
         return msgspec.json.encode({"error": kind, "message": error.message, "remedy": error.remedy})
     except Exception as error:  # noqa: BLE001 - whoever asks hears of it, and nobody else suffers
         text = f"The request failed: {type(error).__name__}: {error}"
-        say(text)
+        # INVARIANT: what somebody sent, a key perhaps, is not in the log.
+        say(f"The request failed: {type(error).__name__}{_place(error)}")
         return msgspec.json.encode(
             {"error": "CheckreinError", "message": text, "remedy": "Please report it."}
         )
+
+
+def _place(error: Exception) -> str:
+    import traceback
+
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    return "".join(f" ({Path(each.filename).name}:{each.lineno})" for each in where)

@@ -4,6 +4,7 @@ CheckreinError
 ├── ConfigError         a setting or settings file cannot be used
 ├── RuleError           a rule cannot be right and is refused when written
 ├── InputError          a call, line or argument cannot be understood
+│   └── ConflictError       it makes sense, but not as things stand now
 ├── NotFoundError       the thing named does not exist
 ├── PersonOnlyError     an agent tried what only a person may do
 ├── TrustFileError      a trust file cannot be imported
@@ -76,6 +77,12 @@ class InputError(CheckreinError):
 
     code = "input.invalid"
     exit_code = 2
+
+
+class ConflictError(InputError):
+    """Raise when what was asked for makes sense, but not as things stand now: somebody was quicker, say."""
+
+    code = "conflict"
 
 
 class NotFoundError(CheckreinError):

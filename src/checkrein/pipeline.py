@@ -27,7 +27,7 @@ from checkrein.asking import (
     consented,
 )
 from checkrein.call import Reason, Risk, ToolCall, Verdict, reason_lines
-from checkrein.errors import CheckreinError, InputError, NotFoundError
+from checkrein.errors import CheckreinError, ConflictError, InputError, NotFoundError
 from checkrein.finishing import Finishing, Outcome, known
 from checkrein.judged import Asks, Considered, Decided, Hold, Judged, UsedUp, on_the_disk
 from checkrein.ledger import events, mirror
@@ -244,7 +244,7 @@ class Pipeline:
     ) -> str:
         """Record what a person said to a question; what became of it (a new deny outranks a yes).
 
-        It holds for every open question about exactly the same call, but in conversations, where each is apart.
+        It holds for every open question about exactly the same call; in conversations each is apart.
         """
         known(answer, ANSWERS, "answer")
         if remember and answer != "approved":
@@ -269,7 +269,7 @@ class Pipeline:
         def answered(tx: Transaction, found: Entry) -> dict[str, Any]:
             # INVARIANT: only a question is answered, and the first answer stands.
             if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
-                raise InputError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
+                raise ConflictError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
             also[:] = self.asking.settle(tx, entry, data)
             if answer == "approved" and remember and approved and risk:
                 data["grant"] = self.asking.remember(tx, entry, approved, risk, remember, by).id

@@ -18,7 +18,7 @@ from checkrein.console import rendering
 from checkrein.console.desk import Desk
 from checkrein.console.forms import Fields, fields
 from checkrein.console.signin import Signed, cookies_of, same
-from checkrein.errors import CheckreinError, NotFoundError, PersonOnlyError, StoreError
+from checkrein.errors import CheckreinError, ConflictError, NotFoundError, PersonOnlyError, StoreError
 from checkrein.store import records
 from checkrein.store.questions import count_waiting
 
@@ -163,4 +163,4 @@ def status_of(error: CheckreinError) -> int:
         return 403
     if isinstance(error, StoreError):
         return 503
-    return _ELSEWHERE.get(error.code, 400)
+    return 409 if isinstance(error, ConflictError) else _ELSEWHERE.get(error.code, 400)

@@ -208,3 +208,16 @@ def test_a_file_may_come_without_its_name_and_its_kind(asks, talk, attached, kin
 def test_a_file_that_is_no_base64_is_a_mistake_of_who_asks(asks, talk):
     attached = {"text": "look", "attachments": [{"data": "nonsense!"}]}
     assert "base64" in asks("POST", f"/sessions/{talk.id}/messages", attached, 400)["error"]["message"]
+
+
+def test_who_comes_too_late_is_told_so(asks, talk):
+    first = asks("POST", f"/sessions/{talk.id}/messages", {"text": '/call notes__put {"text": "a"}'}, 202)
+    (call,) = talk.asked()
+    told = asks("POST", f"/sessions/{talk.id}/messages", {"text": "more"}, 409)["error"]
+    assert told["code"] == "conflict" and told["remedy"]
+    at = f"/runs/{first['run']}/calls/{call['call_id']}"
+    asks("POST", f"{at}/decline", {}, 200)
+    talk.over(first["run"])
+    for answer in ("approve", "decline"):
+        assert asks("POST", f"{at}/{answer}", {}, 409)["error"]["code"] == "conflict"
+    assert talk.tools.ran == []

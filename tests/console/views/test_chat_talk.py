@@ -90,7 +90,7 @@ def test_allowed_and_refused_with_a_reason(visitor, own, asked, now):
     told = said(now(over))
     assert "read_note got" in told
     assert "not today" in told
-    assert visitor.piece(f"/chat/{own}/answer", sent).status == 400
+    assert visitor.piece(f"/chat/{own}/answer", sent).status == 409
 
 
 def test_edited_arguments_run_and_nonsense_does_not(visitor, own, asked, now):

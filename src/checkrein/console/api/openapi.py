@@ -28,6 +28,7 @@ _FAILURES = {
     "401": "The token is missing or opens nothing.",
     "403": "The token, or the program that shows it, may not do this.",
     "404": "What was named does not exist.",
+    "409": "It makes sense, but not as things stand now: a model answers there, a question was answered.",
     "429": "Too many requests, or too many open lines.",
     "500": "Something of ours failed; the health page has it.",
     "502": "A provider of models, or a server, cannot be reached or does not do what it was asked for.",

@@ -14,7 +14,7 @@ from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import message_view
-from checkrein.errors import CheckreinError, InputError
+from checkrein.errors import CheckreinError, ConflictError
 
 MOST = 256
 _STOP_SECONDS = 5.0
@@ -39,9 +39,9 @@ class Runs:
     def check_free(self, session: str) -> None:
         """INVARIANT: one answer at a time: what a run builds on is not changed under it."""
         if session in self._busy:
-            raise InputError("A model is answering here already.", remedy="Wait for it, or stop it first.")
+            raise ConflictError("A model is answering here already.", remedy="Wait for it, or stop it first.")
         if len(self.live) >= MOST:
-            raise InputError(f"{MOST} answers are under way already.", remedy="Try again in a moment.")
+            raise ConflictError(f"{MOST} answers are under way already.", remedy="Try again in a moment.")
 
     def take(self, session: str) -> None:
         """Keep a session for a run that is about to begin."""

@@ -20,7 +20,7 @@ from checkrein.doors.chat.engine import Engine, Facts
 from checkrein.doors.chat.providers import Picked
 from checkrein.doors.chat.sessions import UNTITLED
 from checkrein.doors.chat.shown import message_view, session_view
-from checkrein.errors import CheckreinError, InputError, NotFoundError
+from checkrein.errors import CheckreinError, ConflictError, InputError, NotFoundError
 from checkrein.ledger.record import new_id
 from checkrein.store.questions import ASKED, get_question
 
@@ -223,7 +223,7 @@ class Talking(Engine):
         if found is None:
             raise NotFoundError("There is no such call.")
         if found.status != "pending" or not found.asked:
-            raise InputError(f"This call waits for no answer: it is {found.status}.")
+            raise ConflictError(f"This call waits for no answer: it is {found.status}.")
         return found
 
 

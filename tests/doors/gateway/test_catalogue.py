@@ -155,6 +155,58 @@ def test_two_names_that_meet_when_put_together_are_offered_once(catalogue, clock
     assert catalogue.hidden("a___b") == ""
 
 
+def test_a_tool_of_one_client_never_takes_a_name_everybody_has(catalogue, clock):
+    learn(catalogue, "fs")
+    catalogue.learn_own("fs", "ada", tools=[{**READ, "name": "read_fi1e"}])
+    accept(catalogue, "fs")
+    assert catalogue.tool("fs__read_fi1e", "ada") and catalogue.changed_for() == {"ada"}
+    clock.now += 1
+    learn(catalogue, "fs", READ)
+    # Also where the client's own was accepted first: nobody loses a tool by what another's connection shows.
+    accept(catalogue, "fs")
+    assert names(catalogue) == ["fs__read_file"]
+    assert catalogue.tool("fs__read_fi1e", "ada") is None and catalogue.own_tools("ada") == []
+    assert "looks like fs__read_file" in catalogue.hidden("fs__read_fi1e", "ada")
+    assert catalogue.hidden("fs__read_fi1e", "bob") == "" and catalogue.changed_for() == {"ada"}
+
+
+def test_what_everybody_is_shown_later_is_nobodys_own(catalogue):
+    learn(catalogue, "fs")
+    catalogue.learn_own("fs", "ada", tools=[READ])
+    accept(catalogue, "fs")
+    assert names(catalogue) == [] and [each["name"] for each in catalogue.own_tools("ada")] == [
+        "fs__read_file"
+    ]
+    assert "own connection" in catalogue.hidden("fs__read_file") and not catalogue.hidden(
+        "fs__read_file", "bob"
+    )
+    learn(catalogue, "fs", READ)
+    assert names(catalogue) == ["fs__read_file"] and catalogue.own_tools("ada") == []
+    assert len(catalogue.review("fs")) == 1 and catalogue.counts("fs") == {"offered": 1, "hidden": 0}
+
+
+def test_a_version_of_ones_own_that_was_not_shown_is_not_accepted(catalogue):
+    learn(catalogue, "fs")
+    catalogue.learn_own("fs", "ada", tools=[READ])
+    (row,) = catalogue.review("fs")
+    catalogue.learn_own("fs", "ada", tools=[{**READ, "title": "later"}])
+    with pytest.raises(InputError, match="changed since it was shown"):
+        catalogue.accept("fs", [row], "ada")
+    assert catalogue.own_tools("ada") == []
+
+
+def test_nothing_is_kept_of_a_client_that_left_or_whose_server_nobody_knows(catalogue):
+    catalogue.learn_own("fs", "ada", tools=[READ])
+    assert not catalogue.knows_own("fs", "ada")
+    learn(catalogue, "fs")
+    catalogue.learn_own("fs", "ada", tools=[READ])
+    assert catalogue.knows_own("fs", "ada")
+    accept(catalogue, "fs")
+    catalogue.forget_client("ada")
+    assert catalogue.tool("fs__read_file", "ada") is None and catalogue.review("fs") == []
+    assert catalogue.changed_for() == set()
+
+
 def test_a_poisoned_description_is_flagged(catalogue):
     learn(catalogue, "mail", {"name": "send_mail"})
     learn(

@@ -274,7 +274,7 @@ def test_a_connection_its_client_waits_at_is_kept_and_comes_back(run, tmp_path):
         await asyncio.sleep(0.6)
         assert own.ready and kept.own("bob") is own
         os.kill(own.pid, signal.SIGKILL)
-        await until(lambda: kept.own("bob") not in (None, own))
+        await until(lambda: kept.own("bob") not in (None, own) and len(kept.ear.readied) == 2)
         assert [each.private_to for each in kept.ear.readied] == ["bob", "bob"]
         again = kept.own("bob")
         kept.ear.held.clear()

@@ -90,7 +90,7 @@ class Calls:
         arguments = {} if arguments is None else arguments
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "A call has a name, and its arguments are an object.")
-        offered = self._catalogue.tool(name)
+        offered = self._catalogue.tool(name, client.id)
         if offered is None:
             return await self._not_offered(client, name, arguments, project)
         trusted = self._servers.spec(offered.server).trusted
@@ -386,7 +386,7 @@ class Calls:
     # -- what cannot be called --------------------------------------------------------------------------
 
     async def _not_offered(self, client: Client, name: str, arguments: Message, project: str) -> Any:
-        why = self._catalogue.hidden(name)
+        why = self._catalogue.hidden(name, client.id)
         if not why:
             raise RpcError(INVALID_PARAMS, f"There is no tool {wording.plain(name, 160)!r}.")
         server, _, tool = name.partition("__")

@@ -6,7 +6,6 @@ The hub teaches it what servers say and lists from it; calls look tools up. It n
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -16,10 +15,8 @@ from checkrein.doors.gateway.definitions import (
     KINDS,
     LONGEST_OFFERED,
     Definition,
-    Kind,
     diff,
     legible,
-    read,
     shown,
 )
 from checkrein.doors.gateway.lookalikes import skeleton
@@ -27,13 +24,11 @@ from checkrein.doors.gateway.mentions import by_word, flags, telling
 from checkrein.doors.gateway.messages import Message
 from checkrein.doors.gateway.pins import Pins, Word
 from checkrein.doors.gateway.schemas import Validator, compile_schema
+from checkrein.doors.gateway.shelves import Key, OwnShelves, Shelf, shelved
 from checkrein.errors import InputError
 from checkrein.ledger.record import Ledger
 from checkrein.store import Store
 
-# Of one kind and one server; what goes beyond is not looked at.
-MOST_DEFINITIONS = 2_000
-MOST_BYTES = 16 << 20
 # How long all schemas of a review may take to compile.
 REVIEW_SECONDS = 1.0
 # Compiled schemas kept for servers that are away.
@@ -46,8 +41,8 @@ _HIDDEN = {
     "unreadable": "What is kept about it cannot be read.",
 }
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_Key = tuple[Kind, str]
-_Holders = dict[_Key, Definition]
+_APART = "Only clients whose own connection to its server shows it are offered it."
+_Holders = dict[Key, Definition]
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -68,13 +63,6 @@ class Offered(msgspec.Struct, frozen=True):
         return {**stated, "pinned": True} if trusted else stated
 
 
-class _Shelf(msgspec.Struct):
-    """Everything one server says about itself: usable by name, and what can never be offered."""
-
-    usable: dict[_Key, Definition]
-    unusable: list[Definition]
-
-
 class _View(msgspec.Struct):
     """What is offered at one moment."""
 
@@ -92,13 +80,18 @@ class Catalogue:
 
     def __init__(self, store: Store, ledger: Ledger, clock: Callable[[], float]) -> None:
         self._pins = Pins(store, ledger, clock)
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[str, Shelf] = {}
+        self._own = OwnShelves()
         self._validators: dict[str, Validator | str] = {}
         self._view = _View(marks=_marks(_View()))
+        # What single clients are offered beside that, and those for whom it changed.
+        self._apart: dict[str, _View] = {}
+        self._changed_for: set[str] = set()
+        self._held: _Holders = {}
 
     def learn(self, server: str, *, tools: Any, prompts: Any, instructions: Any) -> frozenset[str]:
         """Take in a server's raw lists; what visibly changed. Never raises, whatever the lists hold."""
-        shelf = _shelved(server, tools, prompts, instructions)
+        shelf = shelved(server, tools, prompts, instructions)
         known = self._shelves.get(server)
         if known == shelf and self._pins.is_read(server):
             return frozenset()
@@ -108,8 +101,33 @@ class Catalogue:
         self._shelves[server] = shelf
         return self._arrange()
 
+    def learn_own(self, server: str, client: str, *, tools: Any) -> None:
+        """Take in the tools a client's own connection shows; those everybody has are not its own."""
+        if (shared := self._shelves.get(server)) is None:
+            # What everybody has is not known yet; it is read again when it is.
+            return
+        found = shelved(server, tools).beyond(shared)
+        if self._own.put(client, server, found):
+            self._pins.see(server, list(found.usable.values()))
+            self._arrange_apart(client)
+
+    def knows_own(self, server: str, client: str) -> bool:
+        return (client, server) in self._own
+
+    def forget_client(self, client: str) -> None:
+        """A client left: what was its own is nobody's."""
+        self._own.forget(client)
+        self._apart.pop(client, None)
+        self._changed_for.discard(client)
+
+    def changed_for(self) -> set[str]:
+        """Clients whose own tools visibly changed since this was asked last."""
+        found, self._changed_for = self._changed_for, set()
+        return found
+
     def withdraw(self, server: str) -> frozenset[str]:
         """The server stopped or is gone: nothing of it is offered."""
+        self._own.withdraw(server)
         if self._shelves.pop(server, None) is None:
             return frozenset()
         return self._arrange()
@@ -118,21 +136,34 @@ class Catalogue:
         """As offered, in the order of their names; not to be changed by whoever reads it."""
         return self._view.listed
 
+    def own_tools(self, client: str) -> list[Message]:
+        """What this client is offered beside them."""
+        found = self._apart.get(client)
+        return found.listed if found is not None else []
+
     def prompts(self) -> list[Message]:
         return self._view.listed_prompts
 
     def instructions(self) -> str:
         return self._view.instructions
 
-    def tool(self, name: str) -> Offered | None:
-        return self._view.tools.get(name)
+    def tool(self, name: str, client: str = "") -> Offered | None:
+        """As everybody is offered it, or only this client."""
+        # INVARIANT: what only one client's own connection shows is offered to nobody else.
+        own = self._apart.get(client)
+        return self._view.tools.get(name) or (own.tools.get(name) if own is not None else None)
 
     def prompt(self, name: str) -> tuple[str, str] | None:
         return self._view.prompts.get(name)
 
-    def hidden(self, name: str) -> str:
+    def hidden(self, name: str, client: str = "") -> str:
         """Why this tool or prompt cannot be used although a server has it; empty when none has."""
-        return self._view.hidden.get(name, "")
+        found = self._view.hidden.get(name, "")
+        if not found and client:
+            own = self._apart.get(client)
+            return own.hidden.get(name, "") if own is not None else ""
+        # Who asks for no client is no client.
+        return found or (_APART if any(name in each.tools for each in self._apart.values()) else "")
 
     def review(self, server: str | None = None) -> list[dict[str, Any]]:
         """Everything servers say about themselves, for a person's eyes."""
@@ -146,11 +177,22 @@ class Catalogue:
                 others = self._others(name)
                 for each in [*self._all_of(name)]:
                     yield self._reviewed(each, holders, others, until)
+                own = self._own.of_server(name, self._shelves)
+                for each in own:
+                    row = self._reviewed(each, {**self._holders(own), **holders}, others, until)
+                    yield {**row, "flags": [_APART, *row["flags"]]}
 
     def counts(self, server: str) -> dict[str, int]:
         """How many tools of a server are offered, and how many are hidden."""
-        offered = sum(each.server == server for each in self._view.tools.values())
-        known = sum(each.kind == "tool" for each in self._all_of(server))
+        own = {
+            (each.name, each.hash)
+            for view in self._apart.values()
+            for each in view.tools.values()
+            if each.server == server
+        }
+        offered = sum(each.server == server for each in self._view.tools.values()) + len(own)
+        every = [*self._all_of(server), *self._own.of_server(server, self._shelves)]
+        known = sum(each.kind == "tool" for each in every)
         return {"offered": offered, "hidden": max(0, known - offered)}
 
     def accept(self, server: str, picks: Any, actor: str) -> frozenset[str]:
@@ -185,7 +227,17 @@ class Catalogue:
     def _found(self, server: str, pick: dict[str, str]) -> Definition | None:
         shelf = self._shelves.get(server)
         kind = next((each for each in KINDS if each == pick["kind"]), None)
-        return shelf.usable.get((kind, pick["name"])) if shelf and kind else None
+        if shelf is None or kind is None:
+            return None
+        if (found := shelf.usable.get((kind, pick["name"]))) is not None:
+            return found
+        own = [
+            each
+            for each in self._own.of_server(server, self._shelves)
+            if (each.kind, each.name, each.fault) == (kind, pick["name"], "")
+        ]
+        # Of several versions the one that was shown; else any, so that it is said that it changed.
+        return next((each for each in own if each.hash == pick["hash"]), own[0] if own else None)
 
     def _seen(self, server: str, pick: dict[str, str]) -> Definition:
         found = self._found(server, pick)
@@ -223,22 +275,42 @@ class Catalogue:
         """Work out anew what is offered; the kinds of things that visibly changed."""
         before = self._view.marks
         everything = self._everything()
-        self._forget(everything)
-        holders = self._holders(everything)
+        own = {client: self._own.of_client(client, self._shelves) for client in self._own.clients()}
+        self._forget([*everything, *(each for mine in own.values() for each in mine)])
+        self._held = self._holders(everything)
+        unusable = (each for shelf in self._shelves.values() for each in shelf.unusable)
+        self._view = self._viewed([*everything, *unusable], self._held)
+        for client in {*own, *self._apart}:
+            self._arrange_apart(client)
+        return frozenset(what for what, mark in self._view.marks.items() if mark != before[what])
+
+    def _arrange_apart(self, client: str) -> None:
+        """Work out anew what only this client is offered."""
+        mine = self._own.of_client(client, self._shelves)
+        # What everybody has keeps its name, whenever the client's own was accepted.
+        view = self._viewed(mine, {**self._holders(each for each in mine if not each.fault), **self._held})
+        before = self._apart.pop(client, None)
+        if mine:
+            self._apart[client] = view
+        if view.marks["tools"] != (before.marks["tools"] if before is not None else []):
+            self._changed_for.add(client)
+
+    def _viewed(self, definitions: list[Definition], holders: _Holders) -> _View:
         view = _View()
-        for each in sorted(everything, key=lambda each: (each.offered, each.server)):
+        usable = [each for each in definitions if not each.fault]
+        for each in sorted(usable, key=lambda each: (each.offered, each.server)):
             why = self._why_hidden(each, holders)
             if not why:
                 self._show(view, each)
             elif each.kind != "instructions":
                 view.hidden.setdefault(each.offered, why)
-        for each in (each for shelf in self._shelves.values() for each in shelf.unusable):
-            view.hidden.setdefault(each.offered[:LONGEST_OFFERED], each.fault)
+        for each in definitions:
+            if each.fault:
+                view.hidden.setdefault(each.offered[:LONGEST_OFFERED], each.fault)
         for name in (*view.tools, *view.prompts):
             view.hidden.pop(name, None)
         view.marks = _marks(view)
-        self._view = view
-        return frozenset(what for what, mark in view.marks.items() if mark != before[what])
+        return view
 
     def _forget(self, everything: list[Definition]) -> None:
         """Let go of schemas nobody has now; a server that only starts again finds its own still there."""
@@ -272,7 +344,7 @@ class Catalogue:
 
     def _holders(self, everything: Iterable[Definition]) -> _Holders:
         """Of names that look alike, the one a person accepted first; names nobody accepted hold nothing."""
-        first: dict[_Key, tuple[float, str, str]] = {}
+        first: dict[Key, tuple[float, str, str]] = {}
         found: _Holders = {}
         for each in everything:
             at = self._pins.first_accepted(each)
@@ -299,8 +371,7 @@ class Catalogue:
     def _all_of(self, server: str) -> Iterator[Definition]:
         # Nothing is known of one that is stopped, or was not there yet.
         if (shelf := self._shelves.get(server)) is not None:
-            yield from sorted(shelf.usable.values(), key=lambda each: (each.kind, each.name))
-            yield from shelf.unusable
+            yield from shelf
 
     def _reviewed(
         self, each: Definition, holders: _Holders, others: dict[str, str], until: float
@@ -329,33 +400,6 @@ class Catalogue:
                 tools = [name for kind, name in shelf.usable if kind == "tool"]
                 names |= {other, *telling(tools), *(f"{other}__{tool}" for tool in tools)}
         return by_word(names)
-
-
-def _shelved(server: str, tools: Any, prompts: Any, instructions: Any) -> _Shelf:
-    found = [*_read_all(server, "tool", tools), *_read_all(server, "prompt", prompts)]
-    if isinstance(instructions, str) and instructions:
-        found.append(read(server, "instructions", instructions))
-    counts = Counter((each.kind, each.name) for each in found if not each.fault)
-    usable: dict[_Key, Definition] = {}
-    unusable: list[Definition] = []
-    for each in found:
-        if each.fault:
-            unusable.append(each)
-        elif counts[each.kind, each.name] > 1:
-            unusable.append(msgspec.structs.replace(each, fault="Its server has several of this name."))
-        else:
-            usable[each.kind, each.name] = each
-    return _Shelf(usable, unusable)
-
-
-def _read_all(server: str, kind: Kind, raw: Any) -> Iterator[Definition]:
-    items, room = raw if isinstance(raw, list) else [], MOST_BYTES
-    for item in items[:MOST_DEFINITIONS]:
-        each = read(server, kind, item)
-        room -= len(each.text)
-        yield each
-        if room < 0:
-            return
 
 
 def _picks(picks: Any) -> list[dict[str, str]]:

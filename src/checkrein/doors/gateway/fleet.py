@@ -80,6 +80,15 @@ class Fleet:
         keeper = self._keepers.get(server)
         return None if keeper is None else keeper.own(client_id)
 
+    def owns(self, server: str) -> list[Upstream]:
+        """Every client's private connection to a server that is ready."""
+        keeper = self._keepers.get(server)
+        return [] if keeper is None else keeper.owns()
+
+    def lacking_own(self, client: Wants) -> list[str]:
+        """The servers this client is still to have a private connection to."""
+        return [name for name in self.names if self._keepers[name].lacks_own(client)]
+
     def used_by(self, client: Wants) -> list[Upstream]:
         """The ready connections this client's requests go through, and the shared ones it has not used."""
         found: list[Upstream] = []

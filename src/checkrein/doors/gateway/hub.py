@@ -135,6 +135,7 @@ class Hub:
             return
         client.gone()
         self.watches.drop(client)
+        self.catalogue.forget_client(client.id)
         if client.era == STATELESS:
             self.relay.forget(client.owner)
         self.fleet.let_go(client.id)
@@ -148,6 +149,7 @@ class Hub:
             passing.gone()
         self.relay.forget(owner)
         self.fleet.let_go(f"{_PASSING}{owner}")
+        self.catalogue.forget_client(f"{_PASSING}{owner}")
         self._visits.pop(owner, None)
         return len(theirs)
 
@@ -252,7 +254,7 @@ class Hub:
         client.initialized = True
         client.agent = client.agent or str(client.info.get("name", ""))[:80]
         await self.fleet.settled(_SETTLE_SECONDS)
-        await self.news.listed()
+        await self.news.listed(client.id)
         made = {
             "protocolVersion": client.version,
             "capabilities": self.fleet.capabilities(stateless=False),
@@ -261,9 +263,9 @@ class Hub:
         told = self.catalogue.instructions()
         return {**made, "instructions": told} if told else made
 
-    async def _discover(self, _client: Client, _flight: Flight, _params: Message) -> Message:
+    async def _discover(self, client: Client, _flight: Flight, _params: Message) -> Message:
         await self.fleet.settled(_SETTLE_SECONDS)
-        await self.news.listed()
+        await self.news.listed(client.id)
         made: Message = {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": self.fleet.capabilities(stateless=True),
@@ -284,12 +286,15 @@ class Hub:
 
     # -- tools ------------------------------------------------------------------------------------------
 
-    async def _list_tools(self, _client: Client, _flight: Flight, params: Message) -> Message:
+    async def _list_tools(self, client: Client, _flight: Flight, params: Message) -> Message:
         if params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "This cursor is not one of ours.")
         await self.fleet.settled(_SETTLE_SECONDS)
-        await self.news.listed()
-        return {"tools": self.visible_tools()}
+        await self.news.open_own(client)
+        await self.news.listed(client.id)
+        own = self.catalogue.own_tools(client.id)
+        more = [each for each in own if not self._never(each["name"], client.id)]
+        return {"tools": [*self.visible_tools(), *more] if more else self.visible_tools()}
 
     def visible_tools(self) -> list[Message]:
         """What is offered, without what policy refuses whatever the arguments."""
@@ -307,8 +312,8 @@ class Hub:
         if before is not None and before is not now and before != now:
             self.news.changed(frozenset({"tools"}))
 
-    def _never(self, name: str) -> bool:
-        offered = self.catalogue.tool(name)
+    def _never(self, name: str, client: str = "") -> bool:
+        offered = self.catalogue.tool(name, client)
         return offered is None or always_denied(self.pipeline, offered, DEFAULT_PROJECT)
 
     async def _call_tool(self, client: Client, flight: Flight, params: Message) -> Any:
@@ -318,11 +323,11 @@ class Hub:
 
     # -- prompts, resources, completions: passed on -----------------------------------------------------
 
-    async def _list_prompts(self, _client: Client, _flight: Flight, params: Message) -> Message:
+    async def _list_prompts(self, client: Client, _flight: Flight, params: Message) -> Message:
         if params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "This cursor is not one of ours.")
         await self.fleet.settled(_SETTLE_SECONDS)
-        await self.news.listed()
+        await self.news.listed(client.id)
         return {"prompts": self.catalogue.prompts()}
 
     async def _get_prompt(self, client: Client, flight: Flight, params: Message) -> Any:

@@ -198,6 +198,14 @@ class Keeper:
         line = self._private.get(client_id)
         return None if line is None else line.ready
 
+    def owns(self) -> list[Upstream]:
+        return [found for line in self._private.values() if (found := line.ready)]
+
+    def lacks_own(self, client: Wants) -> bool:
+        """Whether the client is to have a private connection, and nobody has tried to open one."""
+        private = not self._stopped and self._is_private(client, self._era_for(client.era))
+        return private and client.id not in self._private
+
     def _is_held(self, client_id: str) -> bool:
         return not self._stopped and self._listener.holds(self.name, client_id)
 

@@ -6,6 +6,7 @@ Keepers report here. A message that may concern only one client goes to that cli
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError, notif
 from checkrein.doors.gateway.pipes import Gone
 from checkrein.doors.gateway.upstream import Upstream
 from checkrein.doors.gateway.wishes import Wishes
+from checkrein.errors import CheckreinError
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 _PAUSE = 0.25
 # After a list that took this long to look at, nobody looks at the next one for many times as long.
 _LONG, _REST, _LONGEST_REST = 0.05, 20.0, 60.0
+# How long a client's first list waits for its own connections.
+_OWN_SECONDS = 5.0
+# A server, and whose connection to it; nobody's: the shared one.
+_Whose = tuple[str, str]
 
 
 class News:
@@ -34,25 +40,22 @@ class News:
         self._hub = hub
         self.wishes = Wishes(hub)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._listing: dict[str, asyncio.Task[Any]] = {}
+        self._listing: dict[_Whose, asyncio.Task[Any]] = {}
         # Connections whose lists are read once more when the reading under way is over.
-        self._again: dict[str, Upstream] = {}
-        self._pauses: dict[str, float] = {}
+        self._again: dict[_Whose, Upstream] = {}
+        self._pauses: dict[_Whose, float] = {}
         # Servers whose last list kept everybody waiting: until when the next one waits itself.
-        self._resting: dict[str, asyncio.TimerHandle] = {}
+        self._resting: dict[_Whose, asyncio.TimerHandle] = {}
 
     # -- connections come and go -----------------------------------------------------------------------
 
     def ready(self, _keeper: Keeper, upstream: Upstream) -> None:
-        """A connection is there: what was wanted of it is wanted again; what a shared one offers is read."""
+        """A connection is there: what was wanted of it is wanted again, what it offers is read."""
         self._hub.watches.ready(upstream)
-        if upstream.private_to:
-            client = self._hub.clients.get(upstream.private_to)
-            level = client.level if client is not None else ""
-        else:
-            self._wake(upstream.name)
-            self.refresh(upstream)
-            level = self._lowest_level()
+        self._wake(_whose(upstream))
+        self.refresh(upstream)
+        client = self._hub.clients.get(upstream.private_to)
+        level = client.level if client is not None else "" if upstream.private_to else self._lowest_level()
         if level:
             self._do(self._set_level(upstream, level))
 
@@ -65,11 +68,12 @@ class News:
 
     def withdrawn(self, server: str) -> None:
         """A server was stopped, removed or changed: nothing of it is offered until it is there again."""
-        self._again.pop(server, None)
-        self._pauses.pop(server, None)
-        self._wake(server)
-        if (task := self._listing.pop(server, None)) is not None:
-            task.cancel()
+        for key in [key for key in {*self._listing, *self._again, *self._resting} if key[0] == server]:
+            self._again.pop(key, None)
+            self._pauses.pop(key, None)
+            self._wake(key)
+            if (task := self._listing.pop(key, None)) is not None:
+                task.cancel()
         self._hub.resources.withdraw(server)
         self._tell(self._hub.catalogue.withdraw(server))
 
@@ -77,57 +81,87 @@ class News:
 
     def refresh(self, upstream: Upstream) -> None:
         """Read what the server offers; when that is under way, once more afterwards."""
-        name = upstream.name
-        if name in self._listing or name in self._resting:
-            self._again[name] = upstream
+        key = _whose(upstream)
+        if key in self._listing or key in self._resting:
+            self._again[key] = upstream
             return
         task = self._do(self._read(upstream))
-        self._listing[name] = task
-        task.add_done_callback(lambda _task: self._read_once(name, task))
+        self._listing[key] = task
+        task.add_done_callback(lambda _task: self._read_once(key, task))
 
-    def _read_once(self, name: str, task: asyncio.Task[Any]) -> None:
-        if self._listing.get(name) is not task:
+    def _read_once(self, key: _Whose, task: asyncio.Task[Any]) -> None:
+        if self._listing.get(key) is not task:
             return
-        del self._listing[name]
-        pause = self._pauses.pop(name, _PAUSE)
+        del self._listing[key]
+        pause = self._pauses.pop(key, _PAUSE)
         if pause > _PAUSE:
-            self._resting[name] = asyncio.get_running_loop().call_later(pause, self._rested, name)
-        elif (upstream := self._again.pop(name, None)) is not None:
+            self._resting[key] = asyncio.get_running_loop().call_later(pause, self._rested, key)
+        elif (upstream := self._again.pop(key, None)) is not None:
             asyncio.get_running_loop().call_later(_PAUSE, self._refresh_later, upstream)
 
-    def _rested(self, name: str) -> None:
-        self._resting.pop(name, None)
-        if (upstream := self._again.pop(name, None)) is not None:
+    def _rested(self, key: _Whose) -> None:
+        self._resting.pop(key, None)
+        if (upstream := self._again.pop(key, None)) is not None:
             self._refresh_later(upstream)
 
-    def _wake(self, name: str) -> None:
-        if (timer := self._resting.pop(name, None)) is not None:
+    def _wake(self, key: _Whose) -> None:
+        if (timer := self._resting.pop(key, None)) is not None:
             timer.cancel()
 
     def _refresh_later(self, upstream: Upstream) -> None:
         if upstream.ready:
             self.refresh(upstream)
 
-    async def listed(self) -> None:
-        """Wait for the lists that are being read."""
-        if self._listing:
-            await asyncio.wait(list(self._listing.values()), timeout=LIST_SECONDS)
+    async def listed(self, client: str | None = None) -> None:
+        """Wait for the lists that are being read; for a client, not for others' own."""
+        waiting = [task for key, task in self._listing.items() if client is None or key[1] in ("", client)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=LIST_SECONDS)
+
+    async def open_own(self, client: Client) -> None:
+        """Have the connections only this client uses: they may show it tools that nobody else sees."""
+        knows = self._hub.catalogue.knows_own
+        lacking = [name for name in self._hub.fleet.lacking_own(client) if not knows(name, client.id)]
+        if lacking:
+            opening = [self._do(self._opened(name, client)) for name in lacking]
+            await asyncio.wait(opening, timeout=_OWN_SECONDS)
+
+    async def _opened(self, server: str, client: Client) -> None:
+        if client.id not in self._hub.clients and not client.flights:
+            # It left meanwhile.
+            return
+        # Why it cannot be opened is said when something is called there.
+        with contextlib.suppress(CheckreinError):
+            await self._hub.fleet.reach(server, client)
 
     async def _read(self, upstream: Upstream) -> None:
         try:
             tools = await self._hub.inventory.tools(upstream)
-            prompts = await pages(upstream, "prompts")
+            prompts = None if upstream.private_to else await pages(upstream, "prompts")
         except (RpcError, Gone, TimeoutError) as error:
-            self._hub.say(f"the lists of {upstream.name} could not be read: {error}")
+            if not upstream.private_to:
+                self._hub.say(f"the lists of {upstream.name} could not be read: {error}")
             return
         began = time.thread_time()
-        found = self._hub.catalogue.learn(
-            upstream.name, tools=tools, prompts=prompts, instructions=upstream.instructions
-        )
+        found = self._learn(upstream, tools, prompts)
         # INVARIANT: a server that changes long lists all the time takes a small part of everybody's.
         took = time.thread_time() - began
-        self._pauses[upstream.name] = min(_LONGEST_REST, _REST * took) if took > _LONG else _PAUSE
+        self._pauses[_whose(upstream)] = min(_LONGEST_REST, _REST * took) if took > _LONG else _PAUSE
         self._tell(found)
+
+    def _learn(self, upstream: Upstream, tools: Any, prompts: Any) -> frozenset[str]:
+        name, whose = upstream.name, upstream.private_to
+        if not whose:
+            for own in self._hub.fleet.owns(name):
+                if not self._hub.catalogue.knows_own(name, own.private_to):
+                    self.refresh(own)
+            return self._hub.catalogue.learn(
+                name, tools=tools, prompts=prompts, instructions=upstream.instructions
+            )
+        # Its client may have left while it was read.
+        if self._hub.fleet.own(name, whose) is upstream:
+            self._hub.catalogue.learn_own(name, whose, tools=tools)
+        return frozenset()
 
     def changed(self, what: frozenset[str]) -> None:
         """Something else changed what clients see: an acceptance, a rule."""
@@ -138,6 +172,13 @@ class News:
             for client in self._handshake():
                 client.send(notification(f"notifications/{what}/list_changed"))
             self._hub.subscriptions.list_changed(what)
+        for client_id in self._hub.catalogue.changed_for():
+            # Everybody was told, or it concerns nobody else.
+            if "tools" not in changed:
+                told = self._hub.clients.get(client_id)
+                if told is not None and told.era == HANDSHAKE and told.initialized:
+                    told.send(notification("notifications/tools/list_changed"))
+                self._hub.subscriptions.list_changed("tools", client_id)
 
     def _handshake(self) -> list[Client]:
         return [each for each in self._hub.clients.values() if each.era == HANDSHAKE and each.initialized]
@@ -152,8 +193,7 @@ class News:
         if method in ("notifications/tools/list_changed", "notifications/prompts/list_changed"):
             # INVARIANT: what a server changes about itself is looked at before it is offered, or called.
             self._hub.inventory.outdated(upstream)
-            if not upstream.private_to:
-                self.refresh(upstream)
+            self.refresh(upstream)
         elif method == "notifications/resources/list_changed":
             self._tell(frozenset({"resources"}))
         elif method == "notifications/resources/updated":
@@ -233,3 +273,7 @@ class News:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _whose(upstream: Upstream) -> _Whose:
+    return upstream.name, upstream.private_to

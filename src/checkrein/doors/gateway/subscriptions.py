@@ -76,9 +76,10 @@ class Subscriptions:
             self._open.remove(stream)
         return {"_meta": {SUBSCRIPTION_KEY: number}}
 
-    def list_changed(self, what: str) -> None:
+    def list_changed(self, what: str, only: str = "") -> None:
+        """Tell who wants to hear; where it is one client's own list, only that client."""
         for each in list(self._open):
-            if what in each.lists:
+            if what in each.lists and only in ("", each.client):
                 each.tell(f"notifications/{what}/list_changed", {})
 
     def updated(self, uri: str, params: Message, only: str = "") -> None:

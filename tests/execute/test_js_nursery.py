@@ -48,6 +48,23 @@ def test_every_worker_is_another_process_and_is_gone_when_ended():
     with_nursery(use, spares=1)
 
 
+def test_spares_of_a_process_that_ended_are_not_handed_out():
+    async def use(nursery):
+        taken = await nursery.take()
+        await until(lambda: len(nursery._spares) == 2)
+        stale = list(nursery._spares)
+        os.kill(nursery.pid, signal.SIGKILL)
+        nursery._process.wait()
+        # That the process is gone is found out before anything is heard of its workers.
+        taken.end()
+        assert nursery.pid is None and not any(each.lost for each in stale)
+        worker = await nursery.take()
+        assert worker not in stale
+        worker.end()
+
+    with_nursery(use)
+
+
 def test_a_spare_that_died_is_not_handed_out():
     async def use(nursery):
         (await nursery.take()).end()

@@ -114,8 +114,7 @@ class Nursery:
     async def take(self) -> Worker:
         """A worker that is ready. Raises NurseryError."""
         if self._process is not None and self._process.poll() is not None:
-            # They end with the process they came from, though we may not have heard of it yet.
-            self._spares.clear()
+            self._end_process()
         while self._spares:
             worker = self._spares.popleft()
             if not worker.lost:
@@ -228,6 +227,8 @@ class Nursery:
     def _end_process(self) -> None:
         process, self._process = self._process, None
         control, self._control = self._control, None
+        # They end with the process they came from, though we may not have heard of it yet.
+        self._spares.clear()
         if process is not None:
             # Before it is waited for: until then the group is certainly ours.
             with contextlib.suppress(ProcessLookupError, PermissionError):

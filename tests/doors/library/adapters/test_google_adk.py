@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -27,6 +25,7 @@ from checkrein.errors import InputError
 from checkrein.store.trust import trust_of
 from checkrein.testing import ScriptedGate, edit
 from doors.library.adapters.pages import page_of
+from doors.library.adapters.programs import stepping
 from doors.library.behaviour import (
     CASES,
     Heard,
@@ -416,20 +415,20 @@ def test_the_session_keeps_the_question(tmp_path):
 PROGRAM = """
 import asyncio, json, sys
 from pathlib import Path
-sys.path[:0] = json.loads(sys.argv[3])
+sys.path[:0] = json.loads(sys.argv[2])
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from checkrein import Gate
 from checkrein.doors.library.adapters.google_adk import gated
 from doors.library.adapters.test_google_adk import House, asked, call, confirm
 
-folder, step = Path(sys.argv[1]), sys.argv[2]
+folder = Path(sys.argv[1])
 
 def book(to: str, amount: int = 1) -> str:
     with (folder / "booked").open("a") as file:
         file.write(f"{to} {amount}\\n")
     return f"booked {to}"
 
-async def main():
+async def main(step):
     sessions = SqliteSessionService(str(folder / "sessions.db"))
     turns = [[call("book", each, to=each) for each in ("ada", "eve")]] if step == "begin" else []
     with Gate(folder / "gate", project=folder, session="s", asks="raise") as gate:
@@ -439,38 +438,23 @@ async def main():
             return
         ids = json.loads((folder / "asked").read_text())
         await house.say(confirm(ids["ada"]), confirm(ids["eve"], False, {"message": "not eve"}))
-        print(json.dumps(house.model.told() if house.model.requests else None))
-
-asyncio.run(main())
+        return house.model.told() if house.model.requests else None
 """
 
 
-def process(folder, step):
-    program = folder / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM), encoding="utf-8")
-    paths = json.dumps([each for each in sys.path if each])
-    done = subprocess.run(
-        [sys.executable, program, folder, step, paths],
-        check=False,
-        text=True,
-        capture_output=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout or "null")
-
-
 def test_a_session_goes_on_in_another_process_and_twice_runs_once(tmp_path):
-    process(tmp_path, "begin")
-    assert not (tmp_path / "booked").exists()
-    (tmp_path / "before.db").write_bytes((tmp_path / "sessions.db").read_bytes())
-    told = process(tmp_path, "go on")
-    assert (tmp_path / "booked").read_text() == "ada 1\n"
-    assert told["ada"] == {"result": "booked ada"} and "not eve" in told["eve"]["error"]
+    paths = json.dumps([each for each in sys.path if each])
+    with stepping(PROGRAM, tmp_path, paths) as process:
+        process("begin")
+        assert not (tmp_path / "booked").exists()
+        (tmp_path / "before.db").write_bytes((tmp_path / "sessions.db").read_bytes())
+        told = process("go on")
+        assert (tmp_path / "booked").read_text() == "ada 1\n"
+        assert told["ada"] == {"result": "booked ada"} and "not eve" in told["eve"]["error"]
 
-    # The ADK drops a confirmation it has seen; a copy of the session from before has not.
-    process(tmp_path, "go on")
-    (tmp_path / "sessions.db").write_bytes((tmp_path / "before.db").read_bytes())
-    told = process(tmp_path, "go on")
-    assert (tmp_path / "booked").read_text() == "ada 1\n"
-    assert "used before" in told["ada"]["error"]
+        # The ADK drops a confirmation it has seen; a copy of the session from before has not.
+        process("go on")
+        (tmp_path / "sessions.db").write_bytes((tmp_path / "before.db").read_bytes())
+        told = process("go on")
+        assert (tmp_path / "booked").read_text() == "ada 1\n"
+        assert "used before" in told["ada"]["error"]

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
@@ -24,6 +21,7 @@ from checkrein.errors import InputError  # noqa: E402
 from checkrein.store.trust import trust_of  # noqa: E402
 from checkrein.testing import ScriptedGate, edit  # noqa: E402
 from doors.library.adapters.pages import page_of  # noqa: E402
+from doors.library.adapters.programs import stepping  # noqa: E402
 from doors.library.behaviour import (  # noqa: E402
     CASES,
     Heard,
@@ -278,7 +276,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from checkrein import Gate
 from checkrein.doors.library.adapters.openai_agents import Approvals
 
-folder, step = Path(sys.argv[1]), sys.argv[2]
+folder = Path(sys.argv[1])
 
 @function_tool
 def book(to: str, amount: int = 1) -> str:
@@ -287,9 +285,9 @@ def book(to: str, amount: int = 1) -> str:
     return f"booked {to}"
 
 turns = [[function_call("book", {"to": each, "amount": 5}, call_id=each) for each in ("ada", "bob", "eve")]]
-model = ScriptedModel((turns if step == "begin" else []) + [[assistant_message("done")]])
 
-async def main():
+async def main(step):
+    model = ScriptedModel((turns if step == "begin" else []) + [[assistant_message("done")]])
     with Gate(folder / "gate", project=folder, session="s", asks="raise") as gate:
         approvals = Approvals(gate)
         agent = Agent(name="clerk", model=model, tools=approvals.tools([book]))
@@ -307,32 +305,22 @@ async def main():
             return
         result = await Runner.run(agent, await approvals.settle(state), run_config=quiet)
         told = [each for each in model.last_call.input if each.get("type") == "function_call_output"]
-        print(json.dumps({each["call_id"]: each["output"] for each in told}))
-
-asyncio.run(main())
+        return {each["call_id"]: each["output"] for each in told}
 """
 
 
-def process(folder, step):
-    program = folder / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, program, folder, step], check=True, text=True, capture_output=True, timeout=60
-    )
-    return json.loads(done.stdout or "null")
-
-
 def test_a_run_goes_on_in_another_process_and_twice_runs_once(tmp_path):
-    process(tmp_path, "begin")
-    assert not (tmp_path / "booked").exists()
-    process(tmp_path, "answer")
-    told = process(tmp_path, "go on")
-    assert sorted((tmp_path / "booked").read_text().split("\n")) == ["", "ada 5", "bob 2"]
-    assert told["ada"] == "booked ada" and "eve is not on the list" in told["eve"]
+    with stepping(PROGRAM, tmp_path) as process:
+        process("begin")
+        assert not (tmp_path / "booked").exists()
+        process("answer")
+        told = process("go on")
+        assert sorted((tmp_path / "booked").read_text().split("\n")) == ["", "ada 5", "bob 2"]
+        assert told["ada"] == "booked ada" and "eve is not on the list" in told["eve"]
 
-    told = process(tmp_path, "go on")
-    assert sorted((tmp_path / "booked").read_text().split("\n")) == ["", "ada 5", "bob 2"]
-    assert "used before" in told["ada"] and "success" in told["ada"]
+        told = process("go on")
+        assert sorted((tmp_path / "booked").read_text().split("\n")) == ["", "ada 5", "bob 2"]
+        assert "used before" in told["ada"] and "success" in told["ada"]
 
 
 def interrupted(folder, gate, **arguments):

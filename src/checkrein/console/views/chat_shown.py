@@ -15,6 +15,7 @@ from checkrein.console import markdown, questions, shown
 from checkrein.console.desk import Desk
 from checkrein.console.shown import Block
 from checkrein.console.spans import json_spans
+from checkrein.doors.chat import Part, history
 from checkrein.store.questions import get_question
 
 Facts = dict[str, Any]
@@ -197,7 +198,7 @@ def _imported(given: Facts, part: Facts, result: Facts | None) -> Facts:
         "arguments": part.get("data"),
         "status": told.get("status") or part.get("status") or "completed",
         "error": told.get("error") or part.get("error") or "",
-        "output": told.get("data") if told.get("data") is not None else told.get("text") or None,
+        "output": history.as_read(msgspec.convert(told, Part)) if told else None,
     }
 
 

@@ -94,13 +94,18 @@ def _file(name: str, mime_type: str, data: bytes) -> Part:
                 f"{name or 'The file'} ({kind or 'of unknown kind'}) is neither text nor a picture or PDF.",
                 remedy="Attach it as text.",
             ) from None
-    found = picture_kind(data) or ("application/pdf" if b"%PDF-" in data[:1024] else "")
+    found = kind_of(data)
     # INVARIANT: what is attached is what it says: a provider would refuse the conversation from then on.
     if not found:
         raise InputError(f"{name or 'The file'} is not the {kind} it says it is.", remedy="Attach another.")
     kind = found
     kept = {"name": name, "base64": base64.b64encode(data).decode()}
     return Part(kind="attachment", mime_type=kind, size_bytes=len(data), data=kept)
+
+
+def kind_of(data: bytes) -> str:
+    """What of all that models are sent as it is these bytes are; empty where they are nothing of it."""
+    return picture_kind(data) or ("application/pdf" if b"%PDF-" in data[:1024] else "")
 
 
 def picture_kind(data: bytes) -> str:

@@ -218,10 +218,7 @@ def _as_sent(bundle: Bundle) -> list[Invocation]:
 
 
 def _told_by(part: Part | None, call: Invocation) -> Invocation:
-    if part is None:
-        return call
-    same = part.text == history.readable(part.data) if part.status == "completed" else True
-    return replace(call, output=part.data if same else part.text, error=part.error)
+    return call if part is None else replace(call, output=history.as_read(part), error=part.error)
 
 
 def _calls(

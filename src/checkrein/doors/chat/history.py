@@ -17,7 +17,7 @@ import msgspec
 
 from checkrein.call import is_deep
 from checkrein.doors.chat import Message, Part
-from checkrein.doors.chat.attachments import picture_kind
+from checkrein.doors.chat.attachments import kind_of, picture_kind
 from checkrein.doors.chat.rows import DEEPEST, clean
 from checkrein.doors.chat.tokens import cut
 
@@ -204,6 +204,17 @@ def result_content(part: Part) -> Any:
     return [told, *images] if images and told else images or told
 
 
+def as_read(part: Part) -> Any:
+    """A result as it is to be shown: what a model is sent of it, also where its text says another thing.
+
+    INVARIANT: no file makes a person see another answer of a tool than the model is sent.
+    """
+    if part.status not in ("", "completed") or not part.text or part.text == readable(part.data):
+        return part.data if part.data is not None else part.text or None
+    pictures = [each for each in _content(part.data) if each.get("type") == "image"]
+    return {"content": [{"type": "text", "text": part.text}, *pictures]} if pictures else part.text
+
+
 def readable(result: Any) -> str:
     """The text of an MCP result; what has none is told as JSON, pictures by their kind."""
     if not isinstance(result, dict):
@@ -253,7 +264,9 @@ def _user(message: Message) -> ModelRequestPart:
                 content.append(f"Attached: {name}\n\n{each.text}")
             elif data := _bytes(each.data.get("base64") if isinstance(each.data, dict) else None):
                 content.append(f"Attached: {name}")
-                content.append(BinaryContent(data, media_type=each.mime_type))
+                # INVARIANT: what a file from elsewhere calls itself does not close a conversation for good.
+                if kind := kind_of(data):
+                    content.append(BinaryContent(data, media_type=kind))
     alone = content[0] if len(content) == 1 and isinstance(content[0], str) else None
     return UserPromptPart(alone if alone is not None else content or "(nothing)")
 

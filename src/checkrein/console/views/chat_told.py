@@ -134,9 +134,12 @@ class Teller:
             }
             return [("session", {**about, "title": self._title()})]
         if kind == "error":
-            return [("trouble", {"run": data["run"], "text": data["text"], "retry": bool(data.get("retry"))})]
+            text = markdown.readable(data["text"])
+            return [("trouble", {"run": data["run"], "text": text, "retry": bool(data.get("retry"))})]
         if kind == "notice":
-            return [("notice", {name: data.get(name) or "" for name in ("run", "text", "level")})]
+            # A tool says how far it is: no template stands between its words and the page.
+            about = {name: data.get(name) or "" for name in ("run", "level")}
+            return [("notice", {**about, "text": markdown.readable(data.get("text") or "")})]
         return [(kind, {"run": data["run"]})] if kind in _STEPS else []
 
     def _saved(self, message: Facts) -> Facts:
@@ -159,7 +162,8 @@ class Teller:
         shown = chat_shown.card(self._visit.desk, call)
         self._calls[shown["key"]] = call
         html = self._piece("_chat_card.html", card=shown, opened=self._session)
-        about = {name: shown[name] for name in ("key", "message", "state", "tool", "word")}
+        about = {name: shown[name] for name in ("key", "message", "state", "word")}
+        about["tool"] = markdown.readable(shown["tool"])
         return {**about, "asks": kind == "approval_required", "html": html}
 
     def _piece(self, name: str, **values: Any) -> str:

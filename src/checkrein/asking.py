@@ -111,7 +111,7 @@ class Asking:
                 return refuse(
                     "repeat", why, "Ask for something else; the answer stands for a while.", verdict.risk
                 )
-        if len(questions.waiting(self._store, call.session)) >= limits.most_waiting:
+        if questions.count_of(self._store, call.session) >= limits.most_waiting:
             why = f"{limits.most_waiting} questions of this session wait already."
             return refuse("flood", why, "A person answers those first: `checkrein inbox`.", verdict.risk)
         return None
@@ -119,7 +119,7 @@ class Asking:
     def ask(self, tx: Transaction, entry: str, call: ToolCall, limits: Approval) -> bool:
         """Put the question; False when the session's others filled the room meanwhile."""
         # INVARIANT: no session has more questions waiting than it may, however many calls come at once.
-        if len(questions.waiting(tx, call.session)) >= limits.most_waiting:
+        if questions.count_of(tx, call.session) >= limits.most_waiting:
             return False
         now = self._clock()
         asked = questions.Question(

@@ -9,6 +9,7 @@ from checkrein.store.questions import (
     answered_about,
     asked_about,
     asked_since,
+    count_of,
     get_question,
     settle,
     waiting,
@@ -37,11 +38,12 @@ def test_a_question_waits_until_it_is_answered(store, ask):
     assert get_question(store, "e1") == asked
     assert waiting(store) == waiting(store, "s") == [asked]
     assert waiting(store, "other") == []
+    assert (count_of(store, "s"), count_of(store, "other")) == (1, 0)
     assert say(store, "e1", "denied")
     found = get_question(store, "e1")
     assert (found.state, found.answered_at, found.actor) == ("denied", 2.0, "ada")
     assert (found.channel, found.message) == ("terminal", "ok")
-    assert waiting(store) == []
+    assert waiting(store) == [] and count_of(store, "s") == 0
 
 
 def test_the_first_answer_stands(store, ask):

@@ -76,6 +76,12 @@ def waiting(reader: Reader, session: str | None = None) -> list[Question]:
     return _questions(reader, f"state = '{ASKED}' AND session = ?", (session,))
 
 
+def count_of(reader: Reader, session: str) -> int:
+    """How many questions of a session have no answer yet."""
+    sql = f"SELECT count(*) FROM question WHERE state = '{ASKED}' AND session = ?"  # noqa: S608
+    return int(reader.query(sql, (session,))[0][0])
+
+
 def settled_with(reader: Reader, question: Question) -> list[Question]:
     """Open questions that an answer to this one settles, oldest first; itself while it is open."""
     found = asked_about(reader, question.binding)

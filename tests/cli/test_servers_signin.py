@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import webbrowser
 
 import pytest
@@ -13,6 +14,7 @@ from checkrein.store import records
 from doors.gateway.provider import Provider, signs_in
 
 pytest.importorskip("mcp")
+from doors.gateway.sdk_site import SdkSite
 
 
 @pytest.fixture
@@ -49,6 +51,29 @@ def test_a_person_signs_in(run, mail, started, until):
     with reading() as reader:
         record = "".join(str(row) for row in records.after(reader, 0))
     assert "signed_in" in record and "signed_out" in record and "token-1" not in record
+
+
+def test_a_person_signs_in_as_a_client_they_registered(run, server, started, until):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        back = f"http://localhost:{free.getsockname()[1]}/callback"
+    with SdkSite() as site:
+        site.knows(back)
+        shown = run(
+            *("servers", "add", "garden", "--url", site.url, "--oauth-client-id", "mine"),
+            *("--oauth-client-secret", "s3cret/+", "--oauth-scope", "plants", "--oauth-redirect-uri", back),
+            code=1,
+        )
+        assert "checkrein servers sign-in garden" in shown and "coming back to:         " + back in shown
+        signing = started("servers", "sign-in", "garden", "--no-browser")
+        signs_in(way_of(signing, until))
+        assert signing.wait(20) == 0
+        assert "Signed in at garden." in signing.said() and "garden: ready" in signing.said()
+        run("servers", "accept", "garden", "--yes")
+        assert "1 offered" in run("servers")
+        (asked,) = site.memory.asked
+        assert (asked.scopes, str(asked.redirect_uri)) == (["plants"], back)
+    assert "s3cret" not in run("servers", "--json") + run("audit", "export", "--format", "jsonl")
 
 
 def test_what_a_script_reads_is_one_answer(mail, started, until, home):

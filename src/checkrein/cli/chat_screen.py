@@ -75,7 +75,9 @@ class Screen:
         if status == "completed":
             told = f"   done{time}: {_result(call.get('output'))}"
         elif status == "denied":
-            told = f"   refused: {call.get('reason') or call.get('error') or ''}"
+            # What the model is told of it: a person's no says more than why they were asked.
+            why = str(call.get("error") or call.get("reason") or "")
+            told = f"   refused: {why.removeprefix('Refused. ')}"
         else:
             told = f"   {status}{time}: {call.get('error') or _result(call.get('output'))}"
         self.say(dim(plain(" ".join(told.split("\n")))))

@@ -138,3 +138,15 @@ def test_what_was_accepted_goes_with_the_provider():
     remove_provider("other")
     assert before - set(list_secrets()) == {"accepted-work", "provider-other"}
     refused(written(work={"kind": "compatible", "base_url": HOME, "key": "${env:OUR_KEY}"})["work"])
+
+
+@pytest.mark.parametrize("key", ["two words", "a\nb", "ключ", "a\x00", "${env:not a name}"])
+def test_what_cannot_be_a_key_is_refused_when_it_is_set(key):
+    saved("${env:OUR_KEY}")
+    with pytest.raises(InputError, match="cannot be a key") as caught:
+        saved(key)
+    assert key not in str(caught.value)
+    assert key_of(read_providers().providers["work"]) == KEY
+    with pytest.raises(InputError, match="cannot be a key"):
+        saved(key, name="new")
+    assert set(read_providers().providers) == {"work"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from checkrein.errors import ConfigError
+from checkrein.errors import ConfigError, InputError
 from checkrein.settings.secrets import expanded, has_reference, list_secrets, remove_secret, set_secret
 
 if TYPE_CHECKING:
@@ -69,9 +69,18 @@ def meant_here(spec: ProviderSpec) -> str:
 def keep(spec: ProviderSpec, given: str) -> None:
     """What a person says now: the key with its address, or that this one may be used there."""
     if given and given != spec.key:
+        if is_odd(given):
+            raise InputError(
+                "This cannot be a key.", remedy="A key is one word of letters, digits and signs."
+            )
         set_secret(f"{_OURS}{spec.name}", f"{_meant_for(spec)} {given}")
     elif _needs_a_person(spec):
         set_secret(f"{_ACCEPTED}{spec.name}", _acceptance(spec))
+
+
+def is_odd(key: str) -> bool:
+    """INVARIANT: no key can add a header of its own."""
+    return any(ord(each) < 33 or ord(each) > 126 for each in key)
 
 
 def forget(provider: str) -> None:

@@ -146,8 +146,7 @@ def key_of(spec: ProviderSpec) -> str:
         remedy = f"Run `chmod 600 {providers_file()}`, or set the key again: then it is kept elsewhere."
         raise wrong(spec.name, "key", "is in a file other users can read.", remedy)
     key = provider_keys.meant_here(spec)
-    # INVARIANT: no key can add a header of its own.
-    if any(ord(each) < 33 or ord(each) > 126 for each in key):
+    if provider_keys.is_odd(key):
         raise wrong(spec.name, "key", "holds what no key holds.", "Set it again, on one line.")
     return key
 

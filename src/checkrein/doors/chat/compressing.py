@@ -100,12 +100,11 @@ class Compressing:
         plan = await asyncio.to_thread(
             lambda: self.preview(session, model, chat, fixed=fixed, retention=retention, force=force)
         )
-        client = await self._providers.model(picked) if plan.compressed else None
 
         async def ask(text: str) -> str:
             async with asyncio.timeout(_SUMMARY_SECONDS):
                 try:
-                    return await _asked_once(client, text)
+                    return await _asked_once(await self._providers.model(picked), text)
                 except CheckreinError:
                     raise
                 except Exception as error:

@@ -119,14 +119,14 @@ def test_a_summary_and_a_list_are_bounded_too(converse):
     assert endpoint.sent < bounds.LARGEST + ROOM
 
 
-def of(pieces, kind=bounds.STREAM):
+def of(pieces, kind="text/event-stream", status=200):
     class Pieces(httpx2.AsyncByteStream):
         async def __aiter__(self):
             for each in pieces:
                 yield each
 
     async def read():
-        response = httpx2.Response(200, headers={"content-type": kind}, stream=Pieces())
+        response = httpx2.Response(status, headers={"content-type": kind}, stream=Pieces())
         return b"".join([each async for each in bounds.bounded(response).stream])
 
     return asyncio.run(read())
@@ -149,8 +149,16 @@ def test_an_event_is_as_long_as_it_may_be_and_no_longer(monkeypatch):
         of([b"x\n\n" * 20, b"y\n\n" * 20], "application/json; charset=utf-8")
 
 
-def test_a_stream_of_small_events_ends_too(monkeypatch):
-    monkeypatch.setattr(bounds, "LONGEST", 1_000)
-    assert len(of([b"x\n\n"] * 333)) == 999
+def test_an_error_is_no_stream_whatever_it_calls_itself(monkeypatch):
+    monkeypatch.setattr(bounds, "LARGEST", 100)
     with pytest.raises(httpx2.DecodingError):
-        of([b"x\n\n"] * 334)
+        of([b"x\n\n" * 20, b"y\n\n" * 20], status=500)
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "text/plain; charset=utf-8", ""])
+def test_a_stream_of_small_events_ends_too(monkeypatch, kind):
+    monkeypatch.setattr(bounds, "LONGEST", 1_000)
+    monkeypatch.setattr(bounds, "LARGEST", 100)
+    assert len(of([b"x\n\n"] * 333, kind)) == 999
+    with pytest.raises(httpx2.DecodingError):
+        of([b"x\n\n"] * 334, kind)

@@ -1,6 +1,8 @@
 """A home of its own for every test, a clock that stands still, a pipeline over a real store."""
 
 import gc
+import signal
+import threading
 
 import pytest
 from ground import Clock
@@ -12,6 +14,13 @@ from checkrein.store.sqlite import SqliteStore
 
 hypothesis_settings.register_profile("checkrein", deadline=None, print_blob=True)
 hypothesis_settings.load_profile("checkrein")
+
+# Where the tests run in the background Ctrl-C is ignored, and would be by every program they start.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():

@@ -72,9 +72,10 @@ def campaign(count, seed):
     worst = 0.0
     for _ in range(count):
         text = mutated(random_source, random_source.choice(SEEDS))
-        start = time.perf_counter()
+        # In processor time: what else the machine does is no concern of a judgement.
+        start = time.thread_time()
         judge(text)
-        worst = max(worst, time.perf_counter() - start)
+        worst = max(worst, time.thread_time() - start)
     return worst
 
 

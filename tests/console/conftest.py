@@ -264,7 +264,7 @@ def open_tab(browser, console):
         context = context or browser.new_context(**options)
         contexts.append(context)
         tab = context.new_page()
-        tab.set_default_timeout(10_000)
+        tab.set_default_timeout(30_000)
         tab.troubles = []
         tab.on("pageerror", lambda error: tab.troubles.append(str(error)))
         tab.on("console", lambda said: tab.troubles.append(said.text) if said.type == "error" else None)

@@ -36,7 +36,7 @@ def tab(serving, browser, project):  # noqa: F811
     serving.ask("phase.set", name="building", project=project)
     context = browser.new_context()
     made = context.new_page()
-    made.set_default_timeout(10_000)
+    made.set_default_timeout(30_000)
     made.goto(serving.ask("console.open")["url"])
     made.wait_for_selector("body[data-live]")
     yield made

@@ -116,3 +116,11 @@ async def paused(guest, code, tool="codemode_eval_supervised", **arguments):
         said = (await guest.call("resume_run", {"run_id": said["run_id"]}))["structuredContent"]
     assert said["status"] == "paused", said
     return said
+
+
+async def resumed(guest, run_id):
+    """Come back to a script until it does not run any more; what is said then."""
+    while True:
+        found = await guest.call("resume_run", {"run_id": run_id})
+        if found.get("structuredContent", {}).get("status") != "running":
+            return found

@@ -1,7 +1,7 @@
 """What comes of one call: each way a call can go, and that a yes is for one call only."""
 
 from doors.gateway.house import until
-from doors.gateway.scripts.bench import failure, outcome, paused, run
+from doors.gateway.scripts.bench import failure, outcome, paused, resumed, run
 
 CODE = "try { await codemode.srv__echo({path: '%s'}); return 'ran'; } catch (e) { return e.reason; }"
 
@@ -27,7 +27,7 @@ def test_a_yes_to_one_call_is_no_yes_to_another(bench):
             ids = (harmless["run_id"], dangerous["run_id"])
             await until(lambda: all(bench.run_row(each).state in ("done", "failed") for each in ids))
             back = await house.guest()
-            found = failure(await back.call("resume_run", {"run_id": dangerous["run_id"]}))
+            found = failure(await resumed(back, dangerous["run_id"]))
             assert found["kind"] == "damaged" and house.ran("echo") == [{"path": "/tmp/x"}]
         finally:
             await house.close()
@@ -68,7 +68,7 @@ def test_a_person_may_answer_in_the_tools_place(bench):
         said = await paused(guest, "return (await codemode.srv__echo({})).content[0].text")
         await bench.answer(said["waiting"][0]["question"], "answered", message="It is blue.")
         await until(lambda: bench.run_row(said["run_id"]).state == "done")
-        assert outcome(await guest.call("resume_run", {"run_id": said["run_id"]})) == "It is blue."
+        assert outcome(await resumed(guest, said["run_id"])) == "It is blue."
         assert bench.house.ran("echo") == []
 
     run(bench, work)
@@ -93,7 +93,7 @@ def test_an_edited_call_that_does_not_fit_is_not_sent(bench):
         said = await paused(guest, code)
         await bench.answer(said["waiting"][0]["question"], edited={"n": "one"})
         await until(lambda: bench.run_row(said["run_id"]).state == "done")
-        found = outcome(await guest.call("resume_run", {"run_id": said["run_id"]}))
+        found = outcome(await resumed(guest, said["run_id"]))
         assert "srv__strict" in found and bench.house.ran("strict") == []
 
     run(bench, work)

@@ -3,7 +3,7 @@
 import asyncio
 
 from doors.gateway.house import until
-from doors.gateway.scripts.bench import evaluate, outcome, paused, run
+from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason; }"
 TOOL = "codemode_eval_supervised"
@@ -23,7 +23,7 @@ def test_nobody_in_time_is_a_no(bench, clock):
         try:
             await until(lambda: bench.run_row(said["run_id"]).state == "done")
             back = await house.guest()
-            assert outcome(await back.call("resume_run", {"run_id": said["run_id"]})) == "expired"
+            assert outcome(await resumed(back, said["run_id"])) == "expired"
         finally:
             await house.close()
         await bench.house.open()

@@ -8,7 +8,7 @@ import pytest
 from checkrein.doors.gateway import mail
 from checkrein.store.runs import get_run
 from doors.gateway.house import until
-from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, run
+from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
 
@@ -25,7 +25,7 @@ async def waiting(bench, code=CODE, **more):
 
 async def ended(bench, guest, run_id):
     await until(lambda: bench.run_row(run_id).state in ("done", "failed"))
-    return await guest.call("resume_run", {"run_id": run_id})
+    return await resumed(guest, run_id)
 
 
 def flipped(text):
@@ -77,7 +77,7 @@ def test_arguments_that_were_changed_in_the_store_are_not_executed(bench, harm):
         try:
             await until(lambda: bench.run_row(run_id).state == "failed")
             back = await house.guest()
-            assert failure(await back.call("resume_run", {"run_id": run_id}))["kind"] == "damaged"
+            assert failure(await resumed(back, run_id))["kind"] == "damaged"
             assert house.ran("echo") == []
         finally:
             await house.close()
@@ -120,7 +120,7 @@ def test_a_result_that_was_changed_is_not_shown(bench):
         other = await guest.call("eval", {"code": "return 'other'"})
         text = bench.run_row(other["structuredContent"]["run_id"]).result
         change(bench, "UPDATE run SET result = ? WHERE id = ?", text, run_id)
-        found = await guest.call("resume_run", {"run_id": run_id})
+        found = await resumed(guest, run_id)
         assert found["isError"] and "not what was written" in found["content"][0]["text"]
 
     run(bench, work)

@@ -17,7 +17,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 from doors.gateway.house import House, until
-from doors.gateway.scripts.bench import evaluate
+from doors.gateway.scripts.bench import evaluate, resumed
 part, folder, language, code = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 
 async def first(house):
@@ -35,7 +35,7 @@ async def second(house):
         lambda: house.pipeline.answer(entry, "approved", actor="ada", channel="console"))
     guest = await house.guest()
     run_id = house.pipeline.store.query("SELECT id FROM run")[0][0]
-    result = await guest.call("resume_run", {"run_id": run_id})
+    result = await resumed(guest, run_id)
     ran = {name: len(house.ran(name)) for name in ("echo", "slow", "read_notes")}
     print(json.dumps({"result": result["structuredContent"], "ran": ran}), flush=True)
     await house.close()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from doors.gateway.house import SERVER, House, until
-from doors.gateway.scripts.bench import SETTINGS, evaluate, failure, outcome, paused, run
+from doors.gateway.scripts.bench import SETTINGS, evaluate, failure, outcome, paused, resumed, run
 
 BOTH = pytest.mark.parametrize("language", ["javascript", "python"])
 CALL = {
@@ -197,9 +197,9 @@ def test_a_script_that_waits_holds_no_process_and_can_be_come_back_to(bench, lan
         other = await bench.house.guest(owner="test:other")
         assert (await other.call("resume_run", {"run_id": said["run_id"]}))["isError"]
         await bench.answer(said["waiting"][0]["question"])
-        final = await guest.call("resume_run", {"run_id": said["run_id"]})
+        final = await resumed(guest, said["run_id"])
         assert outcome(final) == 'said {"path": "/tmp/x"}' and len(bench.house.ran("echo")) == 1
-        assert outcome(await guest.call("resume_run", {"run_id": said["run_id"]}))
+        assert outcome(await resumed(guest, said["run_id"]))
 
     run(bench, work)
 
@@ -219,7 +219,7 @@ def test_a_restart_while_a_person_thinks_loses_nothing_and_runs_nothing_twice(be
             # Nobody waits for it, and it goes on all the same.
             await until(lambda: bench.run_row(run_id).state == "done")
             back = await house.guest()
-            assert outcome(await back.call("resume_run", {"run_id": run_id})) == 'said {"path": "/tmp/x"}'
+            assert outcome(await resumed(back, run_id)) == 'said {"path": "/tmp/x"}'
             assert house.ran("echo") == [{"path": "/tmp/x"}]
         finally:
             await house.close()
@@ -243,7 +243,7 @@ def test_an_answer_given_while_no_server_runs_is_found_at_the_start(bench):
         try:
             await until(lambda: bench.run_row(run_id).state == "done")
             back = await house.guest()
-            found = outcome(await back.call("resume_run", {"run_id": run_id}))
+            found = outcome(await resumed(back, run_id))
             assert found == ["ran", "elicitation_declined", "ran"]
         finally:
             await house.close()
@@ -274,7 +274,7 @@ def test_of_two_that_would_go_on_one_does(bench):
             assert len(bench.house.ran("echo")) == 1
             backs = [await each.guest() for each in houses]
             for back in backs:
-                assert outcome(await back.call("resume_run", {"run_id": run_id}))
+                assert outcome(await resumed(back, run_id))
         finally:
             for each in houses:
                 await each.close()
@@ -331,7 +331,7 @@ def test_a_deny_that_comes_after_the_yes_outranks_it(bench, add):
         add("deny", "echo")
         await bench.answer(said["waiting"][0]["question"])
         await until(lambda: bench.run_row(said["run_id"]).state == "done")
-        final = await guest.call("resume_run", {"run_id": said["run_id"]})
+        final = await resumed(guest, said["run_id"])
         assert outcome(final) == "denied" and bench.house.ran("echo") == []
 
     run(bench, work)
@@ -569,7 +569,7 @@ def test_a_run_that_waits_can_be_cancelled_and_its_question_goes(bench):
         said = await paused(guest, ONE["javascript"])
         await bench.hub.scripts.cancel(said["run_id"], "enough")
         assert bench.run_row(said["run_id"]).state == "cancelled" and not bench.questions()
-        final = await guest.call("resume_run", {"run_id": said["run_id"]})
+        final = await resumed(guest, said["run_id"])
         assert final["isError"] and "enough" in final["content"][0]["text"]
         assert bench.house.ran("echo") == []
 
@@ -601,7 +601,7 @@ return seen;"""
         try:
             await until(lambda: bench.run_row(said["run_id"]).state in ("done", "failed"))
             back = await house.guest()
-            found = outcome(await back.call("resume_run", {"run_id": said["run_id"]}))
+            found = outcome(await resumed(back, said["run_id"]))
             assert found[0] == 'said {"n": 2}' and found[2] == 'said {"n": 3}'
             assert "unknown" in found[1]
             assert house.ran("strict") == [{"n": 1}] and house.ran("echo") == [{"n": 2}, {"n": 3}]
@@ -625,7 +625,7 @@ def test_a_run_that_died_before_any_rest_has_failed(bench):
         try:
             await until(lambda: bench.last_run().state == "failed")
             back = await house.guest()
-            found = failure(await back.call("resume_run", {"run_id": bench.last_run().id}))
+            found = failure(await resumed(back, bench.last_run().id))
             assert found["kind"] == "crash" and "stopped" in found["message"]
         finally:
             await house.close()

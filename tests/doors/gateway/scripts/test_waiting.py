@@ -6,7 +6,7 @@ import pytest
 
 from checkrein.doors.gateway.messages import STATELESS
 from doors.gateway.house import until
-from doors.gateway.scripts.bench import evaluate, outcome, paused, run
+from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
 TOOL = "codemode_eval_supervised"
@@ -77,7 +77,7 @@ def test_a_stateless_client_that_cannot_ask_waits_for_the_console(bench):
             said = await paused(guest, CODE)
             await bench.answer(said["waiting"][0]["question"])
             await until(lambda: bench.last_run().state == "done")
-            assert outcome(await guest.call("resume_run", {"run_id": said["run_id"]}))
+            assert outcome(await resumed(guest, said["run_id"]))
 
     run(bench, work)
 

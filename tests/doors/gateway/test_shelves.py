@@ -166,6 +166,21 @@ def test_what_only_one_clients_own_connection_shows_is_offered_to_nobody_else(ho
     run(house, work)
 
 
+def test_a_yes_to_a_tool_of_ones_own_lets_it_run(house, add):
+    async def work():
+        add("ask", "*")
+        opening = rooted("shop")
+        opening["capabilities"]["elicitation"] = {}
+        opening["answers"]["elicitation/create"] = {"action": "accept"}
+        ada = await house.guest(**opening)
+        await listed(ada)
+        await accepted(house, "search_shop")
+        assert told(await ada.call("srv__search_shop", {"q": 1})) == "did search_shop"
+        assert house.ran("search_shop") == [{"q": 1}]
+
+    run(house, work)
+
+
 def test_a_tool_of_ones_own_that_changes_is_hidden_again(house, add):
     async def work():
         add("allow", "*")

@@ -293,7 +293,7 @@ class Calls:
             )
             return _error(text)
         # INVARIANT: a yes is to the tool as it was accepted when it was asked about.
-        if why := self._not_accepted(made.offered):
+        if why := self._not_accepted(made.offered, made.client):
             self._finish(settled.entry, "cancelled", evidence="definition")
             return await self._refused(call, "definition", why, "Send the call again.")
         arguments = call.arguments if settled.edited is None else settled.edited
@@ -320,12 +320,12 @@ class Calls:
             )
         return await self._run(made, settled.entry, arguments)
 
-    def _not_accepted(self, offered: Offered) -> str:
+    def _not_accepted(self, offered: Offered, client: Client) -> str:
         """Why a tool that was offered before is not the one that is offered now; nothing where it is."""
-        now = self._catalogue.tool(offered.name)
+        now = self._catalogue.tool(offered.name, client.id)
         if now is not None and now.hash == offered.hash:
             return ""
-        return self._catalogue.hidden(offered.name) or "It is not offered as it was any more."
+        return self._catalogue.hidden(offered.name, client.id) or "It is not offered as it was any more."
 
     # -- carrying out -----------------------------------------------------------------------------------
 

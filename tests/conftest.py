@@ -1,6 +1,8 @@
 """A home of its own for every test, a clock that stands still, a pipeline over a real store."""
 
 import gc
+import itertools
+import re
 import signal
 import threading
 
@@ -27,6 +29,18 @@ def pytest_collection_finish():
     """What is looked through from here on is what the tests made, not every framework they import."""
     gc.collect()
     gc.freeze()
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """A folder of its own; pytest's own fixture reads the names of all before it to find one that is free."""
+    name = re.sub(r"\W", "_", request.node.name)[:25]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -73,10 +73,9 @@ class Judge:
 
     def consider(self, run: Run, call: ToolCall, possible: Callable[[], bool]) -> Considered | Decided:
         """The verdict of this moment, not recorded yet."""
-        name = f"{call.server}__{call.tool}"
 
         def hold(judged: Judged) -> str:
-            if run.script.narrow.asks(name):
+            if run.script.asks(call.server or "", call.tool):
                 return "Whoever started the script wants to be asked about this tool."
             return why_held(call, judged, run.row.tainted_by)
 

@@ -46,6 +46,19 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     names: dict[str, tuple[str, str]]
     narrow: Narrow = Narrow()
 
+    def denies(self, server: str, tool: str) -> bool:
+        return any(self.narrow.denies(name) for name in self._names_of(server, tool))
+
+    def asks(self, server: str, tool: str) -> bool:
+        return any(self.narrow.asks(name) for name in self._names_of(server, tool))
+
+    def _names_of(self, server: str, tool: str) -> list[str]:
+        """The tool's own name and the script's for it: whoever wants it stricter may know either."""
+        if not self.narrow.deny and not self.narrow.ask:
+            return []
+        spelled = [name for name, pair in self.names.items() if pair == (server, tool)]
+        return [f"{server}__{tool}", *spelled]
+
 
 class Answered(msgspec.Struct, frozen=True):
     """What a call came to, as the journal keeps it; `verdict` says by whose leave."""

@@ -22,7 +22,7 @@ from checkrein.doors.gateway.scripts.run import Answered, Question, Run
 from checkrein.errors import CheckreinError
 from checkrein.execute.sandbox import DamagedError, Wanted
 from checkrein.judged import Considered, Decided
-from checkrein.ledger.entries import fold
+from checkrein.ledger.entries import Entry, fold
 from checkrein.settings import Evaluation
 from checkrein.store import questions as stored
 from checkrein.store.records import of_entries
@@ -52,7 +52,9 @@ class Calls:
         self._hub, self._judge, self._carrier = hub, judge, carrier
         self._asking, self._journal = asking, journal
 
-    async def judged(self, run: Run, wanted: Wanted, settings: Evaluation) -> Pending | None:
+    async def judged(
+        self, run: Run, wanted: Wanted, settings: Evaluation, *, asking: bool = True
+    ) -> Pending | None:
         """What is to be done about a call that was just made; nothing where it is answered already."""
         offered = self._judge.offered(run, wanted)
         if isinstance(offered, str):
@@ -60,7 +62,7 @@ class Calls:
             remedy = f"A person looks at it with `checkrein servers review {call.server}`."
             return await self._refused(run, wanted, call, "definition", offered, remedy, error=offered)
         call = self._judge.call(run, wanted, offered, self._trusted(offered))
-        if run.script.narrow.denies(offered.name):
+        if run.script.denies(offered.server, offered.tool):
             why = "Whoever started the script ruled this tool out."
             return await self._refused(run, wanted, call, "session", why, "Start it without that.")
         if faults := offered.input.faults(wanted.arguments):
@@ -68,10 +70,9 @@ class Calls:
             return await self._refused(
                 run, wanted, call, "arguments", text, "Correct the arguments.", error=text
             )
-        considered = self._judge.consider(
-            run, call, lambda: self._asking.possible(run) or self._judge.fallback(run)
-        )
-        if isinstance(considered, Considered) and considered.asking and self._asking.possible(run):
+        possible = asking and self._asking.possible(run)
+        considered = self._judge.consider(run, call, lambda: possible or self._judge.fallback(run))
+        if isinstance(considered, Considered) and considered.asking and possible:
             if why := self._asking.too_many(run, settings.most_asks, settings.asks_per_minute):
                 remedy = "A person raises `evaluation.most_asks` or `evaluation.asks_per_minute`."
                 return await self._refused(run, wanted, call, "flood", why, remedy, word="rate_limited")
@@ -117,6 +118,18 @@ class Calls:
             await self._journal.note(run, row)
         return Question(pending.wanted, pending.call, decided.verdict, decided.entry)
 
+    async def asked_late(self, run: Run, wanted: Wanted) -> Question | None:
+        """Put a question a server ended before it could put; nothing where none is needed by now."""
+        offered = self._judge.offered(run, wanted)
+        if isinstance(offered, str) or not self._asking.possible(run):
+            return None
+        call = self._judge.call(run, wanted, offered, self._trusted(offered))
+        considered = self._judge.consider(run, call, lambda: True)
+        if not isinstance(considered, Considered) or not considered.asking:
+            return None
+        found = await self.asked(run, Pending(wanted, offered, call, considered.entry, "", considered))
+        return found if isinstance(found, Question) else None
+
     async def answered(self, run: Run, question: Question, found: stored.Question) -> Pending | None:
         """What is to be done after a person's word; nothing where that is all."""
         wanted, entry = question.wanted, question.entry
@@ -131,10 +144,15 @@ class Calls:
             if found.message.startswith(OVERRULED):
                 word = "denied"
             return await self._denied(run, wanted, entry, word)
-        self._check_bound(run, question)
+        known = self._check_bound(run, question)
         offered = self._judge.offered(run, wanted)
         arguments = self._asking.edited(entry)
         call = question.call if arguments is None else edited(question.call, arguments)
+        # INVARIANT: what a person wrote instead runs, or nothing does: a restart loses it.
+        if call.argument_hash != (known.edited_hash or known.argument_hash):
+            text = "What a person wrote instead of these arguments is gone."
+            self._finish(entry, "arguments")
+            return await self._refused(run, wanted, call, "arguments", text, "Ask again.", error=text)
         # INVARIANT: a yes is to the tool as it was accepted when it was asked about.
         if isinstance(offered, str) or offered.hash != call.definition:
             text = offered if isinstance(offered, str) else "The tool's definition changed meanwhile."
@@ -148,16 +166,19 @@ class Calls:
             return await self._denied(run, wanted, entry, self._judge.word(run, verdict))
         return Pending(wanted, offered, call, entry, "approved")
 
-    def _check_bound(self, run: Run, question: Question) -> None:
+    def _check_bound(self, run: Run, question: Question) -> Entry:
         """INVARIANT: a yes counts for the very call of the very run it was given to, as the ledger has it."""
-        found = fold(of_entries(self._hub.pipeline.store, [question.entry]))
-        call = question.call
+        found, call = self._recorded(question.entry), question.call
         if (
-            not found
-            or found[0].call_id != f"{run.id}:{question.wanted.id}"
-            or (found[0].tool_name, found[0].argument_hash) != (call.name, call.argument_hash)
+            found is None
+            or found.call_id != f"{run.id}:{question.wanted.id}"
+            or (found.tool_name, found.argument_hash) != (call.name, call.argument_hash)
         ):
             raise DamagedError("An answer belongs to another call.", remedy="Run the script again.")
+        return found
+
+    def _recorded(self, entry: str) -> Entry | None:
+        return next(iter(fold(of_entries(self._hub.pipeline.store, [entry]))), None)
 
     async def execute(self, run: Run, pending: Pending) -> Answered:
         """Carry a call out; what it came to is in the journal when this returns."""
@@ -203,8 +224,9 @@ class Calls:
         self._hub.calls.outcomes.add(row.entry, "unknown", evidence="server ended")
         offered = self._judge.offered(run, wanted)
         found = Answered(error=f"The gateway was stopped while this call was under way. {UNKNOWN}")
-        state = "unknown"
-        if not isinstance(offered, str):
+        state, before = "unknown", self._recorded(row.entry)
+        # INVARIANT: a call a person edited is never sent as it was first.
+        if not isinstance(offered, str) and (before is None or before.edited_hash is None):
             call = self._judge.call(run, wanted, offered, self._trusted(offered))
             pending = Pending(wanted, offered, call, row.entry)
             found, state = await self._lost(

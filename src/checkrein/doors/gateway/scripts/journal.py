@@ -236,6 +236,13 @@ class Journal:
             run.journal[row.number] = row
             if (answered := self.answer(row)) is not None:
                 run.known[row.number] = answered
+        # INVARIANT: a script that is taken up again is as tainted, and as often refused, as it was.
+        tainted = [each.tainted_by for each in run.known.values() if each.tainted_by]
+        refused = sum(bool(each.denied) for each in run.known.values())
+        run.set(
+            tainted_by=tainted[-1] if tainted else run.row.tainted_by,
+            refusals=max(run.row.refusals, refused),
+        )
 
     async def _write(self, work: Callable[[Transaction], T], *, durable: bool = False) -> T:
         return await asyncio.shield(asyncio.wrap_future(self._pipeline.store.submit(work, durable=durable)))

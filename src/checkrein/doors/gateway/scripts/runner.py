@@ -74,9 +74,7 @@ class Runner:
             run.questions[number] = self._calls.question(run, wanted, row.entry, definition)
             return
         # The server ended after the script was put away and before anybody was asked.
-        pending = await self._calls.judged(run, wanted, self._settings(run))
-        found = await self._calls.asked(run, pending) if pending is not None else None
-        if isinstance(found, Question):
+        if (found := await self._calls.asked_late(run, wanted)) is not None:
             run.questions[number] = found
 
     async def _drive(self, run: Run, first: Awaitable[Step]) -> Step:
@@ -209,8 +207,18 @@ class Runner:
                 self._work(run, question.wanted.id, self._calls.execute(run, pending))
         for number in waiting:
             if number not in run.known and number not in run.working:
-                self._work(run, number, self._calls.unknown(run, self._wanted(run, number)))
+                await self._left_over(run, self._wanted(run, number))
         await asyncio.gather(*(run.working[number] for number in waiting if number in run.working))
+
+    async def _left_over(self, run: Run, wanted: Wanted) -> None:
+        """A call from before the server ended: begun, or not even asked about."""
+        if run.journal[wanted.id].state != "asked":
+            self._work(run, wanted.id, self._calls.unknown(run, wanted))
+            return
+        # It needed no question when the script was taken up. Whether it may run is said now that it can.
+        pending = await self._calls.judged(run, wanted, self._settings(run), asking=False)
+        if pending is not None:
+            self._work(run, wanted.id, self._calls.execute(run, pending))
 
     # -- what must hold ---------------------------------------------------------------------------------
 

@@ -1,0 +1,166 @@
+"""Scripts another server takes up: they are what they were, and nothing runs that nobody allowed."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from doors.gateway.house import SERVER, until
+from doors.gateway.scripts.bench import SETTINGS, failure, outcome, paused, run
+
+# Only this one is asked about; everything else of the profile runs as it comes.
+ASKS_STRICT = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1").replace(
+    'asklist = ["srv__*"]\n', 'asklist = ["srv__strict"]\n', 1
+)
+
+
+@contextlib.asynccontextmanager
+async def another(bench):
+    """The server stops, as far as scripts know without a word, and another one opens."""
+    await bench.house.close()
+    house = await bench.reopened()
+    try:
+        yield house
+    finally:
+        await house.close()
+        await bench.house.open()
+
+
+async def ended(bench, run_id):
+    await until(lambda: bench.run_row(run_id).state in ("done", "failed"), 20)
+
+
+def test_what_a_script_read_before_the_server_died_still_taints_it(bench):
+    """Its next call that goes out is asked about, though the answer that tainted it came from the journal."""
+    code = """
+await codemode.srv__strict({n: 1});
+await codemode.wild__echo({});
+try { await codemode.srv__slow({seconds: 3}); } catch (e) {}
+try { await codemode.srv__weblookup({}); return "ran"; } catch (e) { return e.reason; }"""
+
+    async def work():
+        bench.settings(ASKS_STRICT)
+        bench.house.server("srv", trusted=True)
+        bench.house.server("wild")
+        async with bench.opened():
+            guest = await bench.house.guest(answers={})
+            said = await paused(guest, code)
+            await bench.answer(said["waiting"][0]["question"])
+            await until(lambda: bench.house.ran("slow"))
+            async with another(bench) as house:
+                await until(lambda: bench.questions() or bench.run_row(said["run_id"]).state == "done", 20)
+                assert bench.run_row(said["run_id"]).state == "waiting"
+                assert house.ran("weblookup") == [] and len(bench.questions()) == 1
+                assert len(house.ran("echo", "wild")) == 1
+
+    asyncio.run(work())
+
+
+def test_refusals_before_the_server_died_are_counted(bench):
+    code = """
+await codemode.srv__strict({n: 1});
+try { await codemode.srv__delete_all({}); } catch (e) {}
+try { await codemode.srv__slow({seconds: 3}); } catch (e) {}
+await codemode.srv__echo({});
+return "went on";"""
+
+    async def work():
+        bench.settings(ASKS_STRICT)
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, code)
+        await bench.answer(said["waiting"][0]["question"])
+        await until(lambda: bench.house.ran("slow"))
+        bench.settings(ASKS_STRICT, fatal_denials=1)
+        async with another(bench) as house:
+            await ended(bench, said["run_id"])
+            back = await house.guest()
+            found = failure(await back.call("resume_run", {"run_id": said["run_id"]}))
+            assert found["kind"] == "denied" and house.ran("echo") == []
+
+    run(bench, work)
+
+
+BATCH = """
+const all = await Promise.allSettled([1, 2].map((n) => codemode.srv__echo({n})));
+return all.map((each) => each.status === "fulfilled" ? each.value.content[0].text : each.reason.message);"""
+
+
+def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
+    """They are nowhere in the clear; when a restart lost them, the call as it was first must not run."""
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, BATCH)
+        first, second = (each["question"] for each in said["waiting"])
+        await bench.answer(first, edited={"n": 7})
+        # Another process has no memory of this one's.
+        bench.pipeline.broker._edits.clear()
+        async with another(bench) as house:
+            await until(lambda: house.hub.scripts.live[said["run_id"]].questions)
+            await bench.answer(second)
+            await ended(bench, said["run_id"])
+            assert house.ran("echo") == [{"n": 2}]
+            back = await house.guest()
+            found = outcome(await back.call("resume_run", {"run_id": said["run_id"]}))
+            assert "wrote instead" in found[0] and found[1] == 'said {"n": 2}'
+
+    run(bench, work)
+
+
+def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(bench):
+    """Though its tool only reads and the policy allows it by then."""
+    source = SERVER.replace('tool("slow")', 'tool("slow", annotations={"readOnlyHint": True})')
+    asks = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1")
+    code = "try { await codemode.srv__slow({seconds: 0.01}); } catch (e) { return e.message; }"
+
+    async def work():
+        bench.settings(asks)
+        bench.house.server("srv", source=source, trusted=True)
+        async with bench.opened():
+            guest = await bench.house.guest(answers={})
+            said = await paused(guest, code)
+            await bench.answer(said["waiting"][0]["question"], edited={"seconds": 20})
+            await until(lambda: bench.house.ran("slow"))
+            bench.settings(asks.replace('asklist = ["srv__*"]\n', ""))
+            async with another(bench) as house:
+                await ended(bench, said["run_id"])
+                assert house.ran("slow") == [{"seconds": 20}]
+                back = await house.guest()
+                assert "unknown" in outcome(await back.call("resume_run", {"run_id": said["run_id"]}))
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_call_nobody_was_asked_about_is_judged_when_its_script_is_taken_up(bench, allowed):
+    """The server ended between putting the script away and asking: nothing of the call had begun."""
+    asks = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1")
+    code = "try { return (await codemode.srv__echo({})).content[0].text; } catch (e) { return e.reason; }"
+
+    async def work():
+        bench.settings(asks)
+        guest = await bench.house.guest(answers={})
+
+        async def never(*_given):
+            await asyncio.sleep(600)
+
+        bench.hub.scripts._runner._calls.asked = never
+        started = asyncio.ensure_future(
+            guest.raw("tools/call", {"name": "codemode_eval_supervised", "arguments": {"code": code}})
+        )
+        await until(lambda: bench.begun() and bench.last_run().state == "waiting")
+        run_id = bench.last_run().id
+        now = 'denylist = ["srv__delete_*"]' if allowed else 'denylist = ["srv__echo"]'
+        bench.settings(asks.replace('denylist = ["srv__delete_*"]\nasklist = ["srv__*"]', now))
+        async with another(bench) as house:
+            await asyncio.gather(started, return_exceptions=True)
+            await ended(bench, run_id)
+            back = await house.guest()
+            found = outcome(await back.call("resume_run", {"run_id": run_id}))
+            assert found == ("said {}" if allowed else "denied")
+            assert len(house.ran("echo")) == (1 if allowed else 0)
+            (row,) = bench.rows(run_id)
+            assert row.state == ("done" if allowed else "denied")
+
+    run(bench, work)

@@ -3,6 +3,7 @@ import time
 import pytest
 
 from checkrein.console.views.runs import script_lines
+from javascript_ground import ready_made
 from mcp_stdio import Notes
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}\u202egnp.exe\x1b[31m"
@@ -17,6 +18,7 @@ READS = "const r = await codemode.notes__read_note({title: 'a'});\nconsole.log('
 @pytest.fixture
 def script(console, tmp_path, user_settings):
     """Runs a person's script through a real gateway with a real server behind it."""
+    ready_made()
     user_settings(SETTINGS)
     notes, ask = Notes(tmp_path), console.desk.ask
     ask("upstream.add", name="notes", entry={"command": notes.words[0], "args": notes.words[1:]})

@@ -79,8 +79,11 @@ class Asking:
 
     async def withdraw(self, run: Run, why: str) -> None:
         """Nobody needs these answers any more."""
-        for each in list(run.questions.values()):
-            await self.record(each.entry, "cancelled", message=why, channel="client")
+        put = [each.entry for each in run.questions.values()]
+        # One may just have been put, and nobody knows of it yet.
+        noted = [row.entry for row in run.journal.values() if row.state == "asked"]
+        for entry in dict.fromkeys([*put, *noted]):
+            await self.record(entry, "cancelled", message=why, channel="client")
 
     # -- the client's own person ------------------------------------------------------------------------
 

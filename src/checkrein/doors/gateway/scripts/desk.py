@@ -132,8 +132,8 @@ class Desk:
         theirs = sum(each.row.owner == client.owner for each in self.live.values())
         if theirs >= MOST_LIVE:
             return results.wrong(f"{MOST_LIVE} scripts of this client run or wait already.")
-        try:
-            run = await self.begin(
+        making = self._do(
+            self.begin(
                 source=arguments["code"],
                 language=arguments.get("language", "javascript"),
                 profile=profile,
@@ -144,6 +144,13 @@ class Desk:
                 narrow=narrow,
                 client=client,
             )
+        )
+        try:
+            run = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            # Its first row may be written already: it begins, and then hears that it was taken back.
+            making.add_done_callback(lambda task: self.waiting.begun_in_vain(task, client, flight))
+            raise
         except CheckreinError as error:
             return results.wrong(str(error))
         return await self.waiting.wait(run.id, client, flight, params)
@@ -229,19 +236,10 @@ class Desk:
 
     async def _failed(self, run: Run, kind: str, message: str, line: int = 0) -> None:
         await self.asking.withdraw(run, "the script ended")
-        if not await self._ours(run):
+        if not await self.journal.seize(run, self.id):
             return
         step = Failed("error", message, line, run.output)
         await self.journal.end(run, "failed", results.failed(run.id, step, run.trail, kind), self._keep())
-
-    async def _ours(self, run: Run) -> bool:
-        """Whether the end of a run is ours to write; one that waits is claimed first."""
-        if run.row.state == "running" and run.row.holder == self.id:
-            return True
-        if not await self.journal.claim(run.row, self.id):
-            return False
-        run.set(state="running", holder=self.id)
-        return True
 
     async def cancel(self, run_id: str, why: str) -> None:
         """End a run that runs or waits; nothing more of it is called."""
@@ -259,7 +257,7 @@ class Desk:
         if run.over:
             return
         await self.asking.withdraw(run, why)
-        if await self._ours(run):
+        if await self.journal.seize(run, self.id):
             kept = results.cancelled(run.id, why, run.output, run.trail)
             await self.journal.end(run, "cancelled", kept, self._keep())
         run.tell()

@@ -22,6 +22,8 @@ from checkrein.pipeline import Pipeline
 from checkrein.store import Transaction
 from checkrein.store.records import of_entries
 from checkrein.store.runs import (
+    ENDED,
+    RUNNING,
     CallRow,
     RunRow,
     add_run,
@@ -29,6 +31,7 @@ from checkrein.store.runs import (
     claim_run,
     end_run,
     forget_run,
+    get_run,
     put_call,
     suspend_run,
 )
@@ -133,6 +136,23 @@ class Journal:
         """Take the run to go on with it; one of all who try succeeds."""
         now = self._pipeline.clock()
         return await self._write(lambda tx: claim_run(tx, row, holder, now), durable=True)
+
+    async def seize(self, run: Run, holder: str) -> bool:
+        """Take the run to end it, if it is still ours; it may just have been put away or gone on."""
+        ours, now = (holder, run.row.holder), self._pipeline.clock()
+
+        def work(tx: Transaction) -> RunRow | None:
+            row = get_run(tx, run.id)
+            if row is None or row.state in ENDED or row.holder not in ours:
+                return None
+            return row if claim_run(tx, row, holder, now) else None
+
+        # INVARIANT: writes come one after another, so that this one sees all that was under way before.
+        row = await self._write(work)
+        if row is None:
+            return False
+        run.set(state=RUNNING, holder=holder, rests=row.rests, suspended=row.suspended)
+        return True
 
     async def end(self, run: Run, state: str, result: dict[str, Any], keep: float) -> bool:
         """What came of it, once."""

@@ -111,6 +111,11 @@ class Waiting:
         except DamagedError as error:
             return results.wrong(str(error))
 
+    def begun_in_vain(self, task: asyncio.Task[Run], client: Client, flight: Flight) -> None:
+        """Its client was gone before it had begun."""
+        if not task.cancelled() and task.exception() is None:
+            self._taken_back(task.result(), client, flight)
+
     def _taken_back(self, run: Run | None, client: Client, flight: Flight) -> None:
         """A request that is taken back ends its script; a client that is gone leaves what waits to wait."""
         if run is None or run.over or not flight.cancelled:

@@ -1,0 +1,95 @@
+"""Scripts that are taken back at the worst of moments: while something of them is being written."""
+
+import asyncio
+
+import pytest
+
+from doors.gateway.house import until
+from doors.gateway.scripts.bench import paused, run
+
+CODE = "return (await codemode.srv__echo({})).content[0].text"
+CALL = {"name": "codemode_eval_supervised", "arguments": {"code": CODE}}
+
+
+def slow_to_write(journal):
+    """Make the disk slow: what is written is, but whoever waits for it hears of it late."""
+    real, written = journal._write, asyncio.Event()
+
+    async def late(work, **more):
+        found = await real(work, **more)
+        written.set()
+        await asyncio.sleep(1)
+        return found
+
+    journal._write = late
+
+    def fast_again():
+        journal._write = real
+
+    return written, fast_again
+
+
+@pytest.mark.parametrize("skipped", [0, 1], ids=["at its start", "when it is put away"])
+def test_a_script_that_is_taken_back_while_it_is_written_down_ends(bench, skipped):
+    async def work():
+        guest = await bench.house.guest(answers={})
+        if skipped:
+            # A sandbox is there, and the script's first row is written at once.
+            await guest.call("eval", {"code": "return 1"})
+        started = asyncio.ensure_future(guest.raw("tools/call", CALL)) if skipped else None
+        if skipped:
+            await until(lambda: bench.hub.scripts.live)
+        written, fast_again = slow_to_write(bench.hub.scripts.journal)
+        started = started or asyncio.ensure_future(guest.raw("tools/call", CALL))
+        await asyncio.wait_for(written.wait(), 20)
+        guest.cancel(guest.last)
+        fast_again()
+        assert await started is None
+        await until(lambda: bench.last_run().state == "cancelled")
+        assert not bench.hub.scripts.live and not bench.questions() and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+@pytest.mark.parametrize("word", ["approved", "denied"])
+def test_a_script_that_is_ended_while_it_goes_on_ends(bench, word):
+    """The person answered, the run is claimed, and at that very moment somebody ends it."""
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, CODE)
+        written, fast_again = slow_to_write(bench.hub.scripts.journal)
+        await bench.answer(said["waiting"][0]["question"], word)
+        await asyncio.wait_for(written.wait(), 20)
+        assert bench.run_row(said["run_id"]).state == "running"
+        fast_again()
+        await bench.hub.scripts.cancel(said["run_id"], "enough")
+        assert bench.run_row(said["run_id"]).state == "cancelled"
+        assert not bench.hub.scripts.live and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+def test_a_question_that_is_put_while_its_script_ends_goes_with_it(bench):
+    async def work():
+        guest = await bench.house.guest(answers={})
+        calls, reached = bench.hub.scripts._runner._calls, asyncio.Event()
+        real = calls.asked
+
+        async def late(run, pending):
+            found = await real(run, pending)
+            reached.set()
+            await asyncio.sleep(1)
+            return found
+
+        calls.asked = late
+        started = asyncio.ensure_future(guest.raw("tools/call", CALL))
+        await asyncio.wait_for(reached.wait(), 20)
+        assert len(bench.questions()) == 1
+        guest.cancel(guest.last)
+        assert await started is None
+        await until(lambda: bench.last_run().state == "cancelled")
+        assert not bench.questions()
+
+    run(bench, work)

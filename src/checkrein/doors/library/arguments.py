@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ import msgspec
 
 from checkrein.errors import InputError
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+_PLAIN = frozenset({str, int, bool, type(None)})
 _LONGEST_REPR = 1_000
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -48,8 +49,10 @@ class Shape:
         arguments: Mapping[str, Any],
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
+        same: Mapping[str, Any] | None = None,
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """How to call the function with these; what is hidden stays as it was given."""
+        """How to call the function with these; what is hidden stays as it was given, and so does `same`."""
+        same = same or {}
         before = self._signature.bind_partial(*args, **(kwargs or {})).arguments
         kinds, parameters = self._kinds(), self._signature.parameters
         left, first, named = dict(arguments), list[Any](), dict[str, Any]()
@@ -61,7 +64,9 @@ class Shape:
             elif parameter.kind is parameter.VAR_KEYWORD or name not in left:
                 continue
             else:
-                value = converted(left.pop(name), kinds.get(name, Any), name, several=parameter.kind)
+                given = left.pop(name)
+                kind = kinds.get(name, Any)
+                value = same[name] if name in same else converted(given, kind, name, several=parameter.kind)
             if parameter.kind is parameter.VAR_POSITIONAL:
                 first.extend(value)
             elif parameter.kind is parameter.POSITIONAL_ONLY or (first and parameter.kind is _EITHER):
@@ -70,7 +75,7 @@ class Shape:
                 named[name] = value
         if left and not self._rest:
             raise InputError(f"The tool has no parameter {', '.join(sorted(left))}.")
-        named.update(left)
+        named.update({name: same.get(name, value) for name, value in left.items()})
         try:
             self._signature.bind(*first, **named)
         except TypeError as error:
@@ -108,17 +113,25 @@ def converted(value: Any, kind: Any, name: str, *, several: Any = None) -> Any:
         raise InputError(f"`{name}` does not fit: {error}.") from None
 
 
-def plain(value: Any, opaque: list[str], path: str = "") -> Any:
+def plain(value: Any, opaque: list[str], path: str = "", describe: Callable[[Any], str] | None = None) -> Any:
     """The value in the words of JSON; what JSON cannot hold is described, and named in `opaque`."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _PLAIN or (kind is float and math.isfinite(value)):
         return value
     if kind is dict:
-        return {_key(key, opaque, path): plain(item, opaque, f"{path}.{key}") for key, item in value.items()}
+        made = {
+            _key(key, opaque, path): plain(item, opaque, f"{path}.{key}", describe)
+            for key, item in value.items()
+        }
+        # INVARIANT: no value is judged in the place of another whose key reads the same.
+        return made if len(made) == len(value) else _described(value, opaque, path, describe)
     if kind is list or kind is tuple:
-        return [plain(item, opaque, f"{path}[]") for item in value]
+        return [plain(item, opaque, f"{path}[]", describe) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted((plain(item, opaque, f"{path}[]") for item in value), key=repr)
+        return sorted((plain(item, opaque, f"{path}[]", describe) for item in value), key=repr)
+    if kind is float:
+        # JSON knows no infinity, and would make it nothing.
+        return _described(value, opaque, path, describe)
     if isinstance(value, os.PathLike):
         found = os.fspath(value)
         return found if isinstance(found, str) else os.fsdecode(found)
@@ -126,14 +139,39 @@ def plain(value: Any, opaque: list[str], path: str = "") -> Any:
     try:
         return dump(mode="json") if callable(dump) and not isinstance(value, type) else _built(value)
     except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, it is described
-        opaque.append(path.lstrip("."))
-        return described(value)
+        return _described(value, opaque, path, describe)
+
+
+def _described(value: Any, opaque: list[str], path: str, describe: Callable[[Any], str] | None) -> str:
+    opaque.append(path.lstrip("."))
+    return (describe or described)(value)
+
+
+def steady(value: Any) -> Any:
+    """The value in the words of JSON, to be compared later: what JSON cannot hold is all the same."""
+    return plain(value, [], "", lambda _: "\0")
+
+
+def alike(was: Any, now: Any) -> bool:
+    """Whether a value came back from JSON as what it was; a tuple may be a list, a path may be text."""
+    if isinstance(was, list | tuple) and isinstance(now, list | tuple):
+        return len(was) == len(now) and all(map(alike, was, now))
+    if isinstance(was, dict) and isinstance(now, dict):
+        return was.keys() == now.keys() and all(alike(value, now[key]) for key, value in was.items())
+    if isinstance(was, set | frozenset) and isinstance(now, list):
+        return sorted(was, key=repr) == now
+    if isinstance(was, os.PathLike) and isinstance(now, str):
+        return bool(os.fspath(was) == now)
+    try:
+        return bool(was == now)
+    except Exception:  # noqa: BLE001 - what cannot be compared is not known to be the same
+        return False
 
 
 def _key(key: Any, opaque: list[str], path: str) -> str:
     if type(key) is str:
         return key
-    if type(key) in _PLAIN:
+    if type(key) in _PLAIN or type(key) is float:
         return str(key)
     opaque.append(path.lstrip("."))
     return described(key)

@@ -20,7 +20,7 @@ from checkrein.asking import Remember
 from checkrein.authority.library import DOOR, Wish
 from checkrein.call import ToolCall, split_name
 from checkrein.doors.library.answers import said
-from checkrein.doors.library.arguments import plain
+from checkrein.doors.library.arguments import plain, steady
 from checkrein.doors.library.denial import Denied
 from checkrein.doors.library.driving import drive, drive_async
 from checkrein.doors.library.pending import Pending, pending
@@ -77,6 +77,7 @@ class Gate:
         self.agent, self.project = agent, project_of(project or Path.cwd())
         self.session = session or f"{agent}-{new_id(time_now)}"
         self._server, self._tools = tools_of, dict[tuple[str | None, str], Tool]()
+        self._shared = set[tuple[str | None, str]]()
         self.manner = Manner(
             phase=phase, asks=asks, denials=denials, answer_with=answer_with, auto_resume=auto_resume
         )
@@ -151,7 +152,10 @@ class Gate:
         hidden = options.pop("hidden", ())
         name = options.pop("name", "") or getattr(function, "__name__", "")
         tool = Tool(self, function, self.spec(name, **options), hidden)
-        self._tools[tool.spec.server, tool.spec.name] = tool
+        named = tool.spec.server, tool.spec.name
+        if named in self._tools and not tool.is_same(self._tools[named]):
+            self._shared.add(named)
+        self._tools[named] = tool
         return tool.wrapped()
 
     # -- a whole run ------------------------------------------------------------------------------------
@@ -216,10 +220,11 @@ class Gate:
             return partial(run, arguments if changed is None else changed)
 
         def now() -> dict[str, Any]:
-            found: dict[str, Any] = plain(arguments, [])
+            found: dict[str, Any] = steady(arguments)
             return found
 
         turn = Turn(self.authority, made.manner, call, prepare, opaque=opaque, now=now)
+        turn.waited = made.wishes.looks
         return turn, self.wish(made, call, arguments, may_wait=may_wait)
 
     # -- questions --------------------------------------------------------------------------------------
@@ -277,6 +282,10 @@ class Gate:
         tool = self._tools.get((found.call.server, found.call.tool))
         if tool is None:
             raise NotFoundError(f"This gate wraps no tool {found.call.name}.", remedy="Wrap it first.")
+        # INVARIANT: a yes to one function runs no other of the same name.
+        if (found.call.server, found.call.tool) in self._shared:
+            why = f"Several functions are wrapped as {found.call.name}."
+            raise InputError(why, remedy="Name each as its own, or say which: gate.resume(..., run=...).")
         return tool.resumed(found, data)
 
     async def resume_async(
@@ -378,6 +387,11 @@ def _spec(
     if not name or not isinstance(name, str):
         raise InputError("A tool needs a name.", remedy='Say which: gate.tool(name="...").')
     where, tool = split_name(name)
+    # INVARIANT: what is said to be one server's tool takes no name of another's.
+    if where is not None and isinstance(server, str) and server != where:
+        raise InputError(
+            f"{name} is no name for a tool of {server}.", remedy=f"Name it without mcp__{where}."
+        )
     if where is None:
         where = server_for(name, gate._server) if server is _UNSET else server
     manner = msgspec.structs.replace(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checkrein.call import digest
 from checkrein.classify.tools import vocabulary
-from checkrein.doors.library.arguments import Shape, plain
+from checkrein.doors.library.arguments import Shape, alike, plain, steady
 from checkrein.doors.library.driving import Steps, drive, drive_async
 from checkrein.doors.library.pending import Pending
 from checkrein.doors.library.turn import Manner, Turn
@@ -77,22 +78,59 @@ class Tool:
         def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:
             if changed is None:
                 return functools.partial(self.function, *args, **kwargs)
-            others, named = self.shape.call(changed, args, kwargs)
+            # What nobody changed stays what it is, and is not made anew from its words.
+            same = {name: raw[name] for name in raw.keys() & changed.keys() if _as_it_was(name, changed)}
+            others, named = self.shape.call(changed, args, kwargs, same)
             return functools.partial(self.function, *others, **named)
 
+        def _as_it_was(name: str, changed: dict[str, Any]) -> bool:
+            return digest(changed[name]) == digest(arguments[name])
+
         def now() -> dict[str, Any]:
-            found: dict[str, Any] = plain(self.shape.arguments(args, kwargs), [])
+            found: dict[str, Any] = steady(self.shape.arguments(args, kwargs))
             return found
 
+        def lost() -> str:
+            return self._lost(raw, arguments, args, kwargs)
+
         call = self.gate.tool_call(self.spec, arguments)
-        turn = Turn(self.gate.authority, self.spec.manner, call, prepare, opaque=opaque, now=now)
+        turn = Turn(self.gate.authority, self.spec.manner, call, prepare, opaque=opaque, now=now, lost=lost)
+        turn.waited = self.spec.wishes.looks
         return turn.fresh(self.gate.wish(self.spec, call, raw, may_wait=self.is_async))
+
+    def _lost(
+        self, raw: dict[str, Any], arguments: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> str:
+        """The first argument that another process would not get as it is; nothing where all would be."""
+        try:
+            kept = msgspec.json.decode(msgspec.json.encode(arguments))
+            others, named = self.shape.call(kept, args, kwargs)
+            again = self.shape.arguments(others, named)
+        except (InputError, msgspec.MsgspecError, ValueError, OverflowError, TypeError) as error:
+            return str(error)
+        return next((f"`{name}`" for name, was in raw.items() if not alike(was, again.get(name))), "")
+
+    def is_same(self, other: Tool) -> bool:
+        """Whether both stand for one function, wrapped anew perhaps, on the same object."""
+        (mine, on), (others, other_on) = _whose(self.function), _whose(other.function)
+        return mine == others and on is other_on
+
+
+def _whose(function: Any) -> tuple[tuple[str, str], Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", "")
+    return (getattr(function, "__module__", "") or "", name), getattr(
+        function, "__self__", None if name else function
+    )
 
 
 def _own(function: Callable[..., Any]) -> Sequence[str]:
     """What a method is called on: the program's, and no part of the call."""
     first = next(iter(inspect.signature(function).parameters), "")
-    return (first,) if first in ("self", "cls") else ()
+    inside = getattr(function, "__qualname__", "").rpartition(".")[0]
+    # INVARIANT: what a plain function is given is judged, whatever it is called.
+    return (first,) if first in ("self", "cls") and inside and not inside.endswith("<locals>") else ()
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -9,6 +9,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -21,6 +22,7 @@ from checkrein.doors.library.answers import said
 from checkrein.doors.library.arguments import described, plain
 from checkrein.doors.library.denial import Denied, Refusal, Suspended
 from checkrein.doors.library.driving import Place, Steps
+from checkrein.doors.library.handing import handed
 from checkrein.doors.library.pending import Pending
 from checkrein.doors.library.suspending import Scene, Stopped, fitting
 from checkrein.errors import CheckreinError, InputError
@@ -32,6 +34,9 @@ Denials = Literal["raise", "return"]
 # A question ends by itself long before this; the person's own time limit is the setting.
 _FOR_EVER = 366 * 86_400.0
 _CHANGED = "The arguments changed after they were judged, so nothing ran."
+_LEFT = "the program stopped waiting"
+_BIT_BY_BIT = "A tool that yields its result bit by bit cannot be gated."
+_KEEPING = 'Annotate the parameter with its type, hide it, or use asks="wait".'
 _log = logging.getLogger("checkrein")
 
 
@@ -104,11 +109,13 @@ class Turn:
         *,
         opaque: list[str] | None = None,
         now: Callable[[], dict[str, Any]] | None = None,
+        lost: Callable[[], str] | None = None,
     ) -> None:
         self.authority, self.manner, self.call, self.prepare = authority, manner, call, prepare
-        self.opaque, self.now = opaque or [], now
-        # Whether others could run, and change the arguments, between the verdict and the call.
+        self.opaque, self.now, self.lost = opaque or [], now, lost
+        # Whether others could run, and change the arguments, before the call does.
         self.waited = False
+        self._before = digest(now()) if self.opaque and now is not None else ""
 
     @property
     def _near(self) -> Place:
@@ -150,27 +157,49 @@ class Turn:
         if inspect.isawaitable(wish):
             coming = wish
             wish = yield "tool", lambda: coming
+            self.waited = True
         found = yield self._near, lambda: self.authority.first(self.call, wish, self.manner.phase)
-        self.waited = callable(found)
-        decided: Decided = (yield "away", found) if callable(found) else found
+        if callable(found):
+            self.waited = True
+            found = yield from handed(found, self._unwanted)
+        decided: Decided = found
         if decided.verdict.word == "deny":
             raise self._refused(decided)
         return decided
 
     def _changed(self) -> bool:
         """INVARIANT: what runs is what was judged, also where its arguments can change meanwhile."""
-        if not self.waited or self.now is None or self.opaque:
+        if not self.waited or self.now is None:
             return False
-        return digest(self.now()) != self.call.argument_hash
+        return digest(self.now()) != (self._before or self.call.argument_hash)
+
+    def _unwanted(self, decided: Decided) -> None:
+        """INVARIANT: a call nobody waits for any more stays neither open nor without an outcome."""
+        if decided.verdict.word == "ask":
+            self._withdraw(decided.entry, _LEFT)
+        elif decided.verdict.word == "allow":
+            self._interrupted(decided.entry)
+
+    def _interrupted(self, entry: str) -> None:
+        try:
+            self.authority.finish(entry, "cancelled", _LEFT, "interrupted")
+        except CheckreinError as error:
+            _log.warning("The outcome of call %s could not be recorded: %s", entry, error)
+
+    def _unkept(self) -> str:
+        """Why another process could not go on with exactly this call; nothing where it could."""
+        if self.opaque:
+            return f"`{self.opaque[0]}` is nothing JSON can hold, so this call cannot wait."
+        found = self.lost() if self.lost is not None else ""
+        return f"This call cannot wait: another process would not get it as it is ({found})." if found else ""
 
     # -- asking -----------------------------------------------------------------------------------------
 
     def _asked(self, decided: Decided) -> Steps:
         if self.manner.asks != "wait":
-            if self.opaque:
+            if why := self._unkept():
                 yield "away", lambda: self._withdraw(decided.entry, "the call cannot be kept")
-                why = f"`{self.opaque[0]}` is nothing JSON can hold, so this call cannot wait."
-                raise InputError(why, remedy='Hide the parameter, or use asks="wait".')
+                raise InputError(why, remedy=_KEEPING)
             raise Suspended(self.pending(decided))
         settled = yield from self._waited(decided.entry)
         return (yield from self._settled(decided.entry, settled, decided.verdict))
@@ -196,7 +225,7 @@ class Turn:
         except BaseException:
             # INVARIANT: a question nobody waits for any more is withdrawn, so that no late yes runs anything.
             stop.set()
-            yield "away", lambda: self._withdraw(entry, "the program stopped waiting")
+            yield "away", lambda: self._withdraw(entry, _LEFT)
             raise
 
     def _answered_here(self, entry: str) -> None:
@@ -237,11 +266,18 @@ class Turn:
         self.waited = True
         if self._changed():
             raise InputError(_CHANGED)
-        taken: Taken = yield "away", lambda: self.authority.take(entry, call, self.manner.phase, again)
+        taken: Taken = yield from handed(
+            lambda: self.authority.take(entry, call, self.manner.phase, again), partial(self._untaken, entry)
+        )
         if taken.refused is not None:
             raise self._refused(taken.refused)
         changed = taken.arguments != call.arguments
         return (yield from self.carried(entry, taken.arguments if rebuilt or changed else None))
+
+    def _untaken(self, entry: str, taken: Taken) -> None:
+        """A yes that was used up for nobody."""
+        if taken.refused is None:
+            self._interrupted(entry)
 
     def _said_no(self, entry: str, settled: Settled, was: Verdict | None) -> Denied:
         verdict = _no(settled, was)
@@ -265,6 +301,8 @@ class Turn:
                 result = yield "tool", lambda: _played(scene, run)  # noqa: B023
                 if scene.stopped is not None:
                     raise InputError("The tool went on although it was suspended.")
+                if inspect.isgenerator(result) or inspect.isasyncgen(result):
+                    raise InputError(_BIT_BY_BIT, remedy="Return the whole result.")
             except Stopped as stopped:
                 told = yield from self._stopped(entry, arguments, stopped, told)
                 continue
@@ -310,8 +348,9 @@ class Turn:
         resume = self.manner.auto_resume
         data = (yield "tool", lambda: resume(pending)) if resume is not None else None
         if data is None:
-            if self.opaque:
-                _log.warning("%s holds what JSON cannot; it can be resumed nowhere.", self.opaque[0])
+            if why := self._unkept():
+                yield from self._report(entry, "cancelled", why, "arguments")
+                raise InputError(why, remedy=_KEEPING)
             raise Suspended(pending)
         yield from self._claimed(pending)
         return (*told, self._heard(data, stopped.schema))
@@ -323,9 +362,9 @@ class Turn:
 
     def _claimed(self, pending: Pending) -> Steps:
         again, phase = self.manner.idempotent, self.manner.phase
-        taken: Taken = yield (
-            "away",
+        taken: Taken = yield from handed(
             lambda: self.authority.go_on(pending.entry, pending.call, pending.step, phase, again),
+            partial(self._untaken, pending.entry),
         )
         if taken.refused is not None:
             raise self._refused(taken.refused)

@@ -84,6 +84,11 @@ class Wishes(msgspec.Struct, frozen=True):
     rules: tuple[ToolRule, ...] = ()
     default_auto_approve: bool | None = None
 
+    @property
+    def looks(self) -> bool:
+        """Whether a function of the program gets its hands on the arguments."""
+        return any(map(callable, self.needs)) or any(each.condition for each in self.rules)
+
     def of(
         self, server: str | None, tool: str, given: dict[str, Any], *, may_wait: bool
     ) -> Wish | Awaitable[Wish]:

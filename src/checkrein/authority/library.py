@@ -271,6 +271,15 @@ def _used(pipeline: Pipeline, entry: str) -> str:
     return f"This yes was used before; what became of the call: {fate}."
 
 
+def may_report(pipeline: Pipeline, entry: str, outcome: str) -> None:
+    """INVARIANT: nothing is learned from a call that nobody let run."""
+    found = entry_of(pipeline, entry) if outcome in ("success", "failure") else None
+    if found is None or found.completed_at is not None:
+        return
+    if found.verdict != "allow" and found.answer != "approved" and found.started_at is None:
+        raise InputError(f"{entry} may not have run: nobody said yes to it.", remedy="Resume it instead.")
+
+
 # -- pausing inside a tool ----------------------------------------------------------------------------------
 
 
@@ -441,6 +450,7 @@ def _finish(asked: Asked, params: Params) -> None:
     # INVARIANT: a program reports on calls of its own door only.
     if found is None or found.door != DOOR:
         raise NotFoundError(f"There is no call {told.entry!r} of a program.")
+    may_report(asked.pipeline, told.entry, told.outcome)
     # INVARIANT: what an agent runs earns no trust by reporting.
     why = asked.agents.run_by_agent(asked.peer, itself=True)
     if why and told.outcome in ("success", "failure"):

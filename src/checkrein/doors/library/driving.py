@@ -16,13 +16,16 @@ Steps = Generator[Step, Any, Any]
 
 
 def drive(steps: Steps) -> Any:
-    """Do every step in turn, in this thread."""
+    """Do every step in turn, in this thread; a tool that gives its result later is awaited by its caller."""
     send, given = steps.send, None
     try:
         while True:
-            _, work = send(given)
+            place, work = send(given)
             try:
                 given = work()
+                if place == "tool" and inspect.isawaitable(given):
+                    # INVARIANT: a call is over when its result is there, not before.
+                    return _onwards(steps, given)
                 send = steps.send
             except BaseException as error:  # noqa: BLE001 - the steps decide what becomes of it
                 given = error
@@ -33,7 +36,19 @@ def drive(steps: Steps) -> Any:
 
 async def drive_async(steps: Steps) -> Any:
     """The same on an event loop, which nothing here holds up for long."""
-    send, given = steps.send, None
+    return await _driven(steps, steps.send, None)
+
+
+async def _onwards(steps: Steps, coming: Any) -> Any:
+    """The rest of a call whose tool is under way."""
+    try:
+        send, given = steps.send, await coming
+    except BaseException as error:  # noqa: BLE001 - the steps decide what becomes of it
+        return await _driven(steps, steps.throw, error)
+    return await _driven(steps, send, given)
+
+
+async def _driven(steps: Steps, send: Callable[[Any], Step], given: Any) -> Any:
     try:
         while True:
             place, work = send(given)

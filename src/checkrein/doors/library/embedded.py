@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from checkrein.authority import Asked, library, myself, question
 from checkrein.authority.library import DOOR, Settled, Taken, Wish
 from checkrein.call import ToolCall, digest
 from checkrein.doors.library.reports import Reports
-from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreBusyError
+from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreBusyError, StoreError
 from checkrein.finishing import About, Finishing, Outcome
 from checkrein.judged import Decided
 from checkrein.ledger.entries import body_of_row
@@ -107,11 +107,8 @@ class Embedded:
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Decided | Callable[[], Decided]:
         """The verdict, or (where recording it waits for the disk) how to come to it."""
-        if os.getpid() != self._process:
-            # INVARIANT: a forked process shares no store with its parent.
-            why = "This process was forked from the one that has the store open."
-            return Decided("", refuse("record", why, "Open a gate in each process."))
         try:
+            self._here()
             considered = library.consider(self.pipeline, call, wish, phase)
         except CheckreinError as error:
             # INVARIANT: a call that cannot be judged is refused.
@@ -123,6 +120,12 @@ class Embedded:
             self._began(call, decided)
             return decided
         return lambda: self._began(call, self.pipeline.settle(considered))
+
+    def _here(self) -> None:
+        # INVARIANT: a forked process shares no store with its parent.
+        if os.getpid() != self._process:
+            why = "This process was forked from the one that has the store open."
+            raise StoreError(why, remedy="Open a gate in each process.")
 
     def _began(self, call: ToolCall, decided: Decided) -> Decided:
         """What an allowed call's outcome will be about, so that it need not be looked up."""
@@ -136,12 +139,15 @@ class Embedded:
     def wait(
         self, entry: str, call: ToolCall, seconds: float, stop: threading.Event | None = None
     ) -> Settled | None:
+        self._here()
         return library.wait(self.pipeline, entry, call, seconds, stop)
 
     def withdraw(self, entry: str, call: ToolCall, why: str) -> None:
+        self._here()
         library.withdraw(self.pipeline, entry, call, why)
 
     def take(self, entry: str, call: ToolCall, phase: str, again: bool) -> Taken:
+        self._here()
         path = self._edit(entry)
         edited = None
         with contextlib.suppress(OSError, msgspec.MsgspecError):
@@ -152,30 +158,36 @@ class Embedded:
         return taken
 
     def pause(self, entry: str, call: ToolCall, step: int, payload: Any) -> None:
+        self._here()
         self._begun.pop(entry, None)
         library.pause(self.pipeline, entry, call, step, payload)
 
     def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool) -> Taken:
+        self._here()
         return library.go_on(self.pipeline, entry, call, step, phase, again=again)
 
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None:
+        self._here()
         # What is known is used once: a second word about a call is looked up and dropped.
         told = Outcome(entry, outcome, output, evidence, self._begun.pop(entry, None))
         if told.about is not None and outcome == "success":
             self._reports.add(told)
             return
+        library.may_report(self.pipeline, entry, outcome)
         # INVARIANT: what costs trust is on the record before the next call is judged.
         self._reports.flush()
         self._record([told], missing=True)
 
     def flush(self) -> None:
         """Put every outcome there is on the record."""
+        self._here()
         self._reports.flush()
 
     def _record(self, outcomes: Sequence[Outcome], *, missing: bool = False) -> None:
         self.pipeline.store.write(self._finishes.work(outcomes, missing=missing))
 
     def questions(self) -> list[dict[str, Any]]:
+        self._here()
         pipeline = self.pipeline
         library.expire(pipeline)
         agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
@@ -194,6 +206,7 @@ class Embedded:
         actor: str = "",
     ) -> str:
         """What the program's own person says; what became of it."""
+        self._here()
         pipeline = self.pipeline
         call = call or pipeline.broker.call(entry)
         if call is not None:
@@ -202,12 +215,12 @@ class Embedded:
             raise InputError("The call is not at hand.", remedy="Answer what `Suspended.pending` says.")
         waiting = pipeline.broker.awaiting(entry, call) if call else contextlib.nullcontext()
         said = {"actor": actor or self.user, "channel": CHANNEL, "message": message, "remember": remember}
-        if edited is not None:
-            self._keep_edit(entry, edited)
-        with waiting:
+        if edited is None:
+            with waiting:
+                return pipeline.answer(entry, answer, **said)  # type: ignore[arg-type]
+        with waiting, self._kept_edit(entry, edited):
             came_to = pipeline.answer(entry, answer, edited=edited, **said)  # type: ignore[arg-type]
-        if edited is not None:
-            self._note_edit(entry, edited)
+        self._note_edit(entry, edited)
         return came_to
 
     def close(self) -> None:
@@ -222,13 +235,27 @@ class Embedded:
             raise NotFoundError(f"There is no call {entry!r}.")
         return self.folder / "edits" / entry
 
-    def _keep_edit(self, entry: str, edited: dict[str, Any]) -> None:
+    @contextlib.contextmanager
+    def _kept_edit(self, entry: str, edited: dict[str, Any]) -> Iterator[None]:
         """Arguments a person wrote, until the call runs: the record keeps them masked only."""
         path = self._edit(entry)
         path.parent.mkdir(mode=0o700, exist_ok=True)
+        before = path.read_bytes() if path.exists() else None
+        self._write(path, msgspec.json.encode(edited))
+        try:
+            yield
+        except BaseException:
+            # An answer that does not count changes nothing.
+            if before is None:
+                path.unlink(missing_ok=True)
+            else:
+                self._write(path, before)
+            raise
+
+    def _write(self, path: Path, content: bytes) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(edited))
+            file.write(content)
             file.flush()
             os.fsync(handle)
 

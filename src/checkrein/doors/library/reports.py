@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from checkrein.errors import CheckreinError
@@ -22,7 +23,7 @@ class Reports:
 
     def __init__(self, record: Callable[[Sequence[Outcome]], None]) -> None:
         self._record = record
-        self._waiting: list[Outcome] = []
+        self._waiting: deque[Outcome] = deque()
         # Held while outcomes are recorded, so that whoever flushes finds everything before it recorded.
         self._turn = threading.RLock()
         self._wake, self._ended = threading.Event(), threading.Event()
@@ -32,7 +33,7 @@ class Reports:
         self._waiting.append(outcome)
         if self._thread is None:
             self._start()
-        if len(self._waiting) >= MOST:
+        if len(self._waiting) >= MOST or self._ended.is_set():
             self.flush()
         elif not self._wake.is_set():
             self._wake.set()
@@ -40,7 +41,8 @@ class Reports:
     def flush(self) -> None:
         """Record what there is now. What cannot be recorded stays unknown, and is said."""
         with self._turn:
-            waiting, self._waiting = self._waiting, []
+            # INVARIANT: what comes meanwhile stays for the next time.
+            waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not waiting:
                 return
             try:

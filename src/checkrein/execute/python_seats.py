@@ -19,6 +19,7 @@ class Seats:
         self._free = count
         self._queue: deque[asyncio.Future[None]] = deque()
         self._resting: dict[int, Leave] = {}
+        self._leaving: set[asyncio.Future[None]] = set()
 
     @property
     def crowded(self) -> bool:
@@ -29,7 +30,11 @@ class Seats:
         """A seat: a free one, else that of who has waited longest, else the next to come free."""
         while not self._free and self._resting:
             oldest = next(iter(self._resting))
-            await self._resting.pop(oldest)()
+            leaving = asyncio.ensure_future(self._resting.pop(oldest)())
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+            # INVARIANT: who makes room is not interrupted where whoever wanted it is ended meanwhile.
+            await asyncio.shield(leaving)
         if self._free:
             self._free -= 1
             return

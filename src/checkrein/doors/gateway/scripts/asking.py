@@ -14,7 +14,7 @@ from checkrein.awaiting import answer_to, settle
 from checkrein.call import canonical
 from checkrein.doors.gateway.asking import CHANNEL
 from checkrein.doors.gateway.clients import Client, Flight
-from checkrein.doors.gateway.messages import HANDSHAKE, RpcError
+from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError
 from checkrein.doors.gateway.scripts import wording
 from checkrein.doors.gateway.scripts.run import Question, Run
 from checkrein.store import questions as stored
@@ -91,7 +91,7 @@ class Asking:
         """Ask about every call that waits, in one form, and record what was said to each."""
         asked = sorted(run.questions.values(), key=lambda each: each.wanted.id)
         summaries = await self._summaries(run, asked, client, flight)
-        params = wording.form(run.script, asked, client.agent, summaries)
+        params = await self.form(run, asked, client, summaries)
         try:
             result = await client.ask("elicitation/create", params, flight)
         except RpcError as error:
@@ -104,6 +104,12 @@ class Asking:
                 )
             return
         await self.heard([each.entry for each in asked], result)
+
+    async def form(
+        self, run: Run, asked: list[Question], client: Client, summaries: dict[int, str]
+    ) -> Message:
+        """The form about these calls. A tangled script takes long to look through: nobody else waits for it."""
+        return await asyncio.to_thread(wording.form, run.script, asked, client.agent, summaries)
 
     async def heard(self, entries: list[str], result: Any) -> None:
         """Record what the client's person said to each question of a form."""

@@ -52,7 +52,7 @@ class Waiting:
         try:
             while (result := self._result(run_id, client)) is None:
                 run = self._desk.live.get(run_id)
-                if (asked := self._input_required(run, client, params)) is not None:
+                if (asked := await self._input_required(run, client, params)) is not None:
                     return asked
                 await form.show(run)
                 left = until - loop.time()
@@ -67,7 +67,7 @@ class Waiting:
         finally:
             await form.close()
 
-    def _input_required(self, run: Run | None, client: Client, params: Message) -> Message | None:
+    async def _input_required(self, run: Run | None, client: Client, params: Message) -> Message | None:
         """A stateless client's person is asked by its answer: it comes back with theirs."""
         if client.era != STATELESS or run is None or not self._desk.asking.by_client(client):
             return None
@@ -81,7 +81,7 @@ class Waiting:
             now=self._hub.pipeline.clock(),
             carried=" ".join((run.id, *(each.entry for each in asked))),
         )
-        form = wording.form(run.script, asked, client.agent, {})
+        form = await self._desk.asking.form(run, asked, client, {})
         request = {"method": "elicitation/create", "params": form}
         return {"resultType": INPUT_REQUIRED, "inputRequests": {"approval": request}, "requestState": state}
 

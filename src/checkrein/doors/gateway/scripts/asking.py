@@ -108,7 +108,7 @@ class Asking:
     async def form(
         self, run: Run, asked: list[Question], client: Client, summaries: dict[int, str]
     ) -> Message:
-        """The form about these calls. A tangled script takes long to look through: nobody else waits for it."""
+        """The form about these calls; a tangled script takes long to look through, beside all else."""
         return await asyncio.to_thread(wording.form, run.script, asked, client.agent, summaries)
 
     async def heard(self, entries: list[str], result: Any) -> None:

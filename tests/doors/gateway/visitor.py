@@ -87,8 +87,7 @@ class Visitor:
     def record(self, entry):
         """What the ledger says about a call, once everything known is written down."""
         self.do(lambda: None)
-        done = self.do(self.hub.calls.outcomes.flush)
-        if done is not None:
+        for done in self.do(self.hub.calls.outcomes.flush):
             done.result(10)
         (found,) = [each for each in entries(self.pipeline.store, Filter()) if each.id == entry]
         return found

@@ -62,8 +62,8 @@ class Outcomes:
             self._loop = asyncio.get_running_loop()
             self._timer = self._loop.call_later(seconds, self.flush)
 
-    def flush(self) -> Future[None] | None:
-        """Hand over what there is; whoever must know waits for the future."""
+    def flush(self) -> list[Future[None]]:
+        """Hand over what there is; whoever must know waits for all that is on its way."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -71,7 +71,9 @@ class Outcomes:
         if owed := [self._owed.popleft() for _ in range(len(self._owed))]:
             self._hand_over(owed, again=True)
         waiting, self._waiting = self._waiting, []
-        return self._hand_over(waiting) if waiting else None
+        if waiting:
+            self._hand_over(waiting)
+        return list(self._handed)
 
     def along(self) -> list[Offer]:
         """What there is to do, for a crowd that writes anyway: nobody else then writes beside it."""
@@ -85,15 +87,14 @@ class Outcomes:
             found.append(Offer(ledger.file, _filed))
         return found
 
-    def _hand_over(self, waiting: list[Outcome], *, again: bool = False) -> Future[None] | None:
+    def _hand_over(self, waiting: list[Outcome], *, again: bool = False) -> None:
         try:
             done = self._pipeline.finish_soon(waiting)
         except CheckreinError as error:
             self._looked_at(waiting, error, again=again)
-            return None
+            return
         self._handed.add(done)
         done.add_done_callback(partial(self._done, waiting, again))
-        return done
 
     def _done(self, waiting: list[Outcome], again: bool, done: Future[None]) -> None:
         """Said by the writer."""

@@ -393,6 +393,12 @@ def _speaker(session: Session) -> tuple[int, str]:
     return session.process, session.process_started
 
 
+@verb("library.meet", person=False)
+def _meet(asked: Asked, params: Params) -> None:
+    """{"call"}: whose calls will come; from now on whoever asks this is no person."""
+    _introduce(asked, _read(asked, params).call)
+
+
 @verb("library.decide", person=False)
 def _decide(asked: Asked, params: Params) -> Decided:
     """{"call", "wish", "phase"}"""

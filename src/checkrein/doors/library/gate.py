@@ -81,9 +81,16 @@ class Gate:
         self.manner = Manner(
             phase=phase, asks=asks, denials=denials, answer_with=answer_with, auto_resume=auto_resume
         )
-        self.authority: Authority = authority or _authority(embedded, server, agent, settings)
+        self.authority: Authority = authority or (
+            self._served() if server else _embedded(embedded, agent, settings)
+        )
         self._run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("checkrein_run", default=None)
         self._cwd = os.path.realpath(cwd) if cwd is not None else ""
+
+    def _served(self) -> Authority:
+        from checkrein.doors.library.remote import Remote
+
+        return Remote(self.agent, self.session, self.project)
 
     # -- wrapping ---------------------------------------------------------------------------------------
 
@@ -415,13 +422,7 @@ def _spec(
     )
 
 
-def _authority(
-    embedded: str | os.PathLike[str] | None, server: bool, agent: str, settings: Sequence[str]
-) -> Authority:
-    if server:
-        from checkrein.doors.library.remote import Remote
-
-        return Remote()
+def _embedded(embedded: str | os.PathLike[str] | None, agent: str, settings: Sequence[str]) -> Authority:
     from checkrein.doors.library.embedded import Embedded
 
     folder = Path(embedded) if embedded is not None else state_dir() / "library" / _folder_name(agent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -29,10 +31,18 @@ class Remote:
 
     near = False
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str, session: str, project: str) -> None:
         self.user = own_user()
+        self._whose = ToolCall(tool="meet", agent=agent, session=session, project=project)
         warm.ready()
-        knocking.start().close()
+        connection = knocking.start()
+        # A server that is just ending hears of the program with its first call, or before it answers.
+        with contextlib.suppress(StoreError):
+            self._meet(connection)
+
+    def _meet(self, connection: socket.socket) -> None:
+        """INVARIANT: a program is an agent before its first call too, also where another process asked."""
+        knocking.ask(connection, "library.meet", {"call": self._whose})
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Callable[[], Decided]:
         return lambda: self._decide(call, wish, phase)
@@ -110,6 +120,7 @@ class Remote:
         """INVARIANT: the server asks who answers, and a program that gates an agent is no person."""
         if actor:
             raise InputError("The server knows who answers; a program cannot say so.")
+        self._meet(knocking.start())
         said: dict[str, Any] = {"id": entry, "answer": answer}
         said |= {"result": message} if answer == "answered" else {"message": message}
         said |= {"edited": edited} if edited is not None else {}

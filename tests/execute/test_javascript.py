@@ -753,7 +753,7 @@ def test_a_worker_that_lies_is_not_believed(said):
                 return
 
         async def take():
-            await engine._free.acquire()
+            await engine.seats.take()
             return Liar()
 
         engine.take = take

@@ -18,7 +18,9 @@ import msgspec
 from checkrein.call import canonical, is_deep
 from checkrein.errors import InputError
 from checkrein.execute.js_nursery import LostError, Nursery, NurseryError, Worker
+from checkrein.execute.js_seat import Memory, Seat
 from checkrein.execute.js_state import State, damaged, pack, unpack
+from checkrein.execute.python_seats import Seats
 from checkrein.execute.sandbox import (
     DEEPEST_VALUE,
     LARGEST_VALUE,
@@ -35,14 +37,13 @@ from checkrein.execute.sandbox import (
 )
 from checkrein.settings.sources import state_dir
 
-# Scripts that hold a process at the same time; more wait for one to be free.
+# Scripts that hold a process at the same time; more wait for one to be free, or for one that waits itself.
 _MOST_WORKERS = 64
 # The worker stops the script at its limit; we stop the worker a little later.
 _GRACE = 0.4
 # Whoever computes for long makes way for whoever does not.
 _LONG_SECONDS, _LONG_PRIORITY = 0.5, 10
 _LONGEST_SLEEP = 300.0
-_DUMP_SECONDS = 10.0
 _LONGEST_ERROR = 16 << 10
 _LARGEST_PIECE = 2 << 20
 
@@ -52,7 +53,7 @@ class JavaScriptEngine:
 
     def __init__(self, folder: Path | None = None, *, workers: int = _MOST_WORKERS) -> None:
         self.nursery = Nursery(folder or state_dir() / "execute")
-        self._free = asyncio.Semaphore(workers)
+        self.seats, self.kept = Seats(workers), 0
         self._sessions: set[JavaScriptSession] = set()
 
     async def open(self, tools: Sequence[Tool], limits: Limits, *, stubs: str = "") -> JavaScriptSession:  # noqa: ARG002
@@ -70,16 +71,16 @@ class JavaScriptEngine:
         await self.nursery.close()
 
     async def take(self) -> Worker:
-        await self._free.acquire()
+        await self.seats.take()
         try:
             return await self.nursery.take()
         except BaseException:
-            self._free.release()
+            self.seats.give()
             raise
 
     def give(self, worker: Worker) -> None:
         worker.end()
-        self._free.release()
+        self.seats.give()
 
     def forget(self, session: JavaScriptSession) -> None:
         self._sessions.discard(session)
@@ -91,7 +92,8 @@ class JavaScriptSession:
     def __init__(self, engine: JavaScriptEngine, tools: Sequence[Tool], limits: Limits) -> None:
         self._engine, self._limits = engine, limits
         self._names = {tool.name for tool in tools}
-        self._worker: Worker | None = None
+        self._seat = Seat(engine)
+        self._seat.hear_output = self._hear
         self._output: list[str] = []
         self._output_size = 0
         self._waiting: dict[int, Wanted] = {}
@@ -123,21 +125,21 @@ class JavaScriptSession:
         return await self._steps("answer", {"answers": last})
 
     async def dump(self) -> bytes:
-        if self._phase != "paused" or self._worker is None:
+        if self._phase != "paused":
             raise InputError("Only a script that waits can be put away.")
         try:
-            async with asyncio.timeout(_DUMP_SECONDS):
-                head, image = await self._worker.ask({"do": "dump"})
+            await self._seat.back()
+            memory = await self._seat.frozen()
             state = State(
-                meta=head["meta"],
-                image=image,
-                size=head["size"],
+                meta=memory.meta,
+                image=memory.image,
+                size=memory.size,
                 spent=self._spent,
                 slept=self._slept,
                 output=self._text,
                 waiting=tuple(self._waiting.values()),
             )
-        except (LostError, TimeoutError, KeyError):
+        except LostError:
             raise damaged("This script was lost while it waited.") from None
         finally:
             await self.close()
@@ -145,9 +147,7 @@ class JavaScriptSession:
 
     async def close(self) -> None:
         self._phase = "over"
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            self._engine.give(worker)
+        self._seat.leave()
         self._engine.forget(self)
 
     async def restore(self, state: State) -> None:
@@ -158,16 +158,12 @@ class JavaScriptSession:
         self._last = max(self._waiting, default=0)
         if state.size > self._limits.memory * 2 + (16 << 20):
             raise damaged("This suspended script needs more memory than it may have.")
-        worker = await self._seat()
-        said = {"do": "load", "meta": state.meta, "size": state.size}
         try:
-            async with asyncio.timeout(_DUMP_SECONDS):
-                head, _ = await worker.ask({**said, **self._bounds()}, state.image)
-        except (LostError, TimeoutError):
+            await self._seat.load(Memory(state.meta, state.image, state.size), self._bounds())
+        except LostError:
             raise damaged("This suspended script is damaged.") from None
-        if head.get("at") != "loaded":
-            raise damaged("This suspended script is damaged.")
         self._phase = "paused"
+        self._seat.rest()
 
     # -- running -----------------------------------------------------------------------------------------
 
@@ -189,20 +185,17 @@ class JavaScriptSession:
             "seconds": max(0.0, limits.seconds - self._spent),
         }
 
-    async def _seat(self) -> Worker:
-        worker = await self._engine.take()
-        if self._phase == "over":
-            self._engine.give(worker)
-            raise LostError
-        worker.hear_output = self._hear
-        self._worker = worker
-        return worker
+    @property
+    def _worker(self) -> Worker | None:
+        return self._seat.worker
 
     async def _steps(self, what: str, said: dict[str, Any]) -> Step:
         """From one thing the script does to the next, until it waits for somebody or is through."""
         try:
-            if self._worker is None:
-                await self._seat()
+            if what == "start":
+                await self._seat.take()
+            else:
+                await self._seat.back(self._bounds())
             head = await self._compute({"do": what, **said})
             while head.get("at") == "sleeping":
                 if (stopped := await self._sleep(head["milliseconds"] / 1000)) is not None:
@@ -227,6 +220,7 @@ class JavaScriptSession:
         if self._phase == "over":
             return self._failed("crash", "The script was ended.")
         self._phase = "paused"
+        self._seat.rest()
         return step
 
     async def _over(self, step: Step) -> Step:
@@ -260,7 +254,9 @@ class JavaScriptSession:
                 "time", f"The script's timers wait for more than {_LONGEST_SLEEP:g} seconds in all."
             )
         if seconds > 0:
+            self._seat.rest()
             await asyncio.sleep(seconds)
+            await self._seat.back(self._bounds())
         return None
 
     # -- what the worker says, which is a stranger's word ------------------------------------------------

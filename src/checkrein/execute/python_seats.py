@@ -1,6 +1,6 @@
 """Places for running scripts, one worker process each; a script that waits gives its own up to who needs it.
 
-Called by the Python engine. Knows no interpreter.
+Called by the engines of both languages. Knows no interpreter.
 """
 
 from __future__ import annotations

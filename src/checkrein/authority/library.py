@@ -283,8 +283,8 @@ def may_report(pipeline: Pipeline, entry: str, outcome: str) -> None:
 # -- pausing inside a tool ----------------------------------------------------------------------------------
 
 
-def pause(pipeline: Pipeline, entry: str, call: ToolCall, step: int, payload: Any) -> None:
-    """Record that a running tool stopped to be told something; `call` is what runs."""
+def pause(pipeline: Pipeline, entry: str, call: ToolCall, step: int, payload: Any, *, told: str = "") -> None:
+    """Record that a running tool stopped to be told something; `call` is what runs, `told` a digest."""
     redactor = pipeline.policies.of(call.project).redactor
     data = {
         "project": call.project,
@@ -292,12 +292,20 @@ def pause(pipeline: Pipeline, entry: str, call: ToolCall, step: int, payload: An
         "step": step,
         "argument_hash": call.argument_hash,
         "payload": redactor.value(payload),
+        "told_hash": told,
     }
     pipeline.store.write(lambda tx: pipeline.ledger.append(tx, "suspended", data, entry=entry), durable=True)
 
 
 def go_on(
-    pipeline: Pipeline, entry: str, call: ToolCall, step: int, phase: str, *, again: bool = False
+    pipeline: Pipeline,
+    entry: str,
+    call: ToolCall,
+    step: int,
+    phase: str,
+    *,
+    again: bool = False,
+    told: str = "",
 ) -> Taken:
     """Let a tool that stopped go on with what it was told, once."""
     taken: list[bool] = []
@@ -307,7 +315,11 @@ def go_on(
         story, found = [body_of_row(row) for row in rows], fold(rows)
         same = bool(found) and _is_of(found[0], call)
         steps = {each["data"]["step"]: each["data"] for each in story if each["kind"] == "suspended"}
-        fits = same and steps.get(step, {}).get("argument_hash") == call.argument_hash
+        stop = steps.get(step, {})
+        # INVARIANT: a tool goes on with what it was told, as it was called; others keep both, and may lie.
+        fits = (
+            same and stop.get("argument_hash") == call.argument_hash and stop.get("told_hash", told) == told
+        )
         gone = any(each["kind"] == "resumed" and each["data"]["step"] == step for each in story)
         over = bool(found) and found[0].completed_at is not None
         repeat = again and (not over or found[0].result == "unknown") and max(steps, default=0) == step
@@ -352,6 +364,7 @@ class _About(msgspec.Struct, forbid_unknown_fields=True):
     step: int = 0
     payload: Any = None
     again: bool = False
+    told: str = ""
     why: str = ""
 
 
@@ -432,19 +445,20 @@ def _take(asked: Asked, params: Params) -> Taken:
 
 @verb("library.pause", person=False)
 def _pause(asked: Asked, params: Params) -> None:
-    """{"call", "entry", "step", "payload"}"""
+    """{"call", "entry", "step", "payload", "told"}"""
     about = _read(asked, params)
     if not _waits(asked.pipeline, about.entry, about.call):
         raise InputError("This call is not under way.", remedy="Make the call again.")
-    pause(asked.pipeline, about.entry, about.call, about.step, about.payload)
+    pause(asked.pipeline, about.entry, about.call, about.step, about.payload, told=about.told)
 
 
 @verb("library.go_on", person=False)
 def _go_on(asked: Asked, params: Params) -> Taken:
-    """{"call", "entry", "step", "phase", "again"}"""
+    """{"call", "entry", "step", "phase", "again", "told"}"""
     about = _read(asked, params)
     _introduce(asked, about.call)
-    return go_on(asked.pipeline, about.entry, about.call, about.step, about.phase, again=about.again)
+    step, again, told = about.step, about.again, about.told
+    return go_on(asked.pipeline, about.entry, about.call, step, about.phase, again=again, told=told)
 
 
 @verb("library.finish", person=False)

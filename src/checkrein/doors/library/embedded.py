@@ -157,14 +157,14 @@ class Embedded:
             path.unlink(missing_ok=True)
         return taken
 
-    def pause(self, entry: str, call: ToolCall, step: int, payload: Any) -> None:
+    def pause(self, entry: str, call: ToolCall, step: int, payload: Any, told: str) -> None:
         self._here()
         self._begun.pop(entry, None)
-        library.pause(self.pipeline, entry, call, step, payload)
+        library.pause(self.pipeline, entry, call, step, payload, told=told)
 
-    def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool) -> Taken:
+    def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool, told: str) -> Taken:
         self._here()
-        return library.go_on(self.pipeline, entry, call, step, phase, again=again)
+        return library.go_on(self.pipeline, entry, call, step, phase, again=again, told=told)
 
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None:
         self._here()

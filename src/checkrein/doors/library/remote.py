@@ -88,11 +88,11 @@ class Remote:
         taken: Taken = self._ask("take", Taken, call=call, entry=entry, phase=phase, again=again)
         return taken
 
-    def pause(self, entry: str, call: ToolCall, step: int, payload: Any) -> None:
-        self._ask("pause", None, call=call, entry=entry, step=step, payload=payload)
+    def pause(self, entry: str, call: ToolCall, step: int, payload: Any, told: str) -> None:
+        self._ask("pause", None, call=call, entry=entry, step=step, payload=payload, told=told)
 
-    def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool) -> Taken:
-        about = {"call": call, "entry": entry, "step": step, "phase": phase, "again": again}
+    def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool, told: str) -> Taken:
+        about = {"call": call, "entry": entry, "step": step, "phase": phase, "again": again, "told": told}
         taken: Taken = self._ask("go_on", Taken, **about)
         return taken
 

@@ -56,9 +56,9 @@ class Authority(Protocol):
 
     def take(self, entry: str, call: ToolCall, phase: str, again: bool) -> Taken: ...
 
-    def pause(self, entry: str, call: ToolCall, step: int, payload: Any) -> None: ...
+    def pause(self, entry: str, call: ToolCall, step: int, payload: Any, told: str) -> None: ...
 
-    def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool) -> Taken: ...
+    def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool, told: str) -> Taken: ...
 
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None: ...
 
@@ -334,7 +334,10 @@ class Turn:
     ) -> Steps:
         """The tool waits to be told something: by the program at once, or by whoever resumes it."""
         ran = self.call if arguments is None else msgspec.structs.replace(self.call, arguments=arguments)
-        yield "away", lambda: self.authority.pause(entry, ran, stopped.step, stopped.payload)
+        yield (
+            "away",
+            lambda: self.authority.pause(entry, ran, stopped.step, stopped.payload, digest(list(told))),
+        )
         pending = Pending(
             kind="suspended",
             entry=entry,
@@ -361,9 +364,9 @@ class Turn:
         return (yield from self.carried(pending.entry, pending.call.arguments, (*pending.told, heard)))
 
     def _claimed(self, pending: Pending) -> Steps:
-        again, phase = self.manner.idempotent, self.manner.phase
+        again, phase, told = self.manner.idempotent, self.manner.phase, digest(list(pending.told))
         taken: Taken = yield from handed(
-            lambda: self.authority.go_on(pending.entry, pending.call, pending.step, phase, again),
+            lambda: self.authority.go_on(pending.entry, pending.call, pending.step, phase, again, told),
             partial(self._untaken, pending.entry),
         )
         if taken.refused is not None:

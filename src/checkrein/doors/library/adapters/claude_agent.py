@@ -7,6 +7,7 @@ of it. Whatever fails here blocks the call.
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import os
 from collections.abc import Callable, Coroutine
@@ -114,7 +115,7 @@ class Approvals:
         self, name: str, given: dict[str, Any], context: ToolPermissionContext, *, cwd: str = ""
     ) -> PermissionResult:
         """Calls Claude Code asks about itself; one the hook let run with these arguments may."""
-        known = self._errands.get(context.tool_use_id or "")
+        known = self._errands.get(context.tool_use_id) if context.tool_use_id else None
         if known is None or not known.lets(name, given):
             known = await self._errand(name, given, context.tool_use_id or "", cwd)
         if known.word == "allow":
@@ -144,6 +145,9 @@ class Approvals:
         spec = self.gate.spec(name, **self._options)
         call = self.gate.tool_call(spec, given, call_id)
         call = msgspec.structs.replace(call, cwd=cwd) if cwd else call
+        if (before := self._errands.pop(call_id, None)) is not None:
+            # What was let run before under this id is another call now.
+            await before.cancel()
         errand = _Errand(call)
         await errand.begin(self._steps(spec, call, given, errand))
         if errand.suspended is not None:
@@ -151,7 +155,7 @@ class Approvals:
         else:
             self._waiting.pop(_key(call), None)
         if errand.word == "allow":
-            self._errands[call_id] = errand
+            self._errands[call_id or f"without an id: {id(errand)}"] = errand
         return errand
 
     def _steps(
@@ -162,7 +166,9 @@ class Approvals:
         turn = Turn(self.gate.authority, spec.manner, waits.call if waits else call, errand.prepare)
         if waits is not None:
             return drive_async(turn.again(waits, None))
-        return drive_async(turn.fresh(self.gate.wish(spec, call, given, may_wait=True)))
+        # INVARIANT: who looks at a call changes nothing of what is judged.
+        looked_at = copy.deepcopy(given)
+        return drive_async(turn.fresh(self.gate.wish(spec, call, looked_at, may_wait=True)))
 
 
 class _Errand:
@@ -173,6 +179,7 @@ class _Errand:
         self.call, self.word, self.text = call, "deny", ""
         self.changed: dict[str, Any] | None = None
         self.suspended: Pending | None = None
+        self._passed = False
         self._goes: asyncio.Future[dict[str, Any] | None] = loop.create_future()
         self._came: asyncio.Future[Any] = loop.create_future()
         self._task: asyncio.Task[Any] | None = None
@@ -186,8 +193,10 @@ class _Errand:
         return carry
 
     def lets(self, name: str, given: dict[str, Any]) -> bool:
+        """INVARIANT: one verdict is passed on once, for the very call it was given for."""
         ran = self.call.arguments if self.changed is None else self.changed
-        return self.word == "allow" and self.call.name == name and ran == given
+        passed, self._passed = self._passed, True
+        return not passed and self.call.name == name and digest(ran) == digest(given)
 
     async def begin(self, steps: Coroutine[Any, Any, Any]) -> None:
         """Until the call may run, may not, or waits for somebody elsewhere."""

@@ -237,7 +237,8 @@ class _Gated:
         if isinstance(self.own, bool):
             return self.held if self.own else self.spec
         try:
-            found: Any = self.own(context, given, call)
+            # INVARIANT: who looks at a call changes nothing of what is judged.
+            found: Any = self.own(context, copy.deepcopy(given), call)
             found = await found if inspect.isawaitable(found) else found
         except Exception:  # noqa: BLE001 - INVARIANT: a function that fails asks a person
             found = True

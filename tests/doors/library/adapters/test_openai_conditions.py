@@ -1,0 +1,30 @@
+"""A function tool's own `needs_approval` looks at a call; it changes nothing that is judged."""
+
+import pytest
+
+pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+
+from agents import function_tool
+
+from checkrein.doors.library.adapters.openai_agents import Approvals
+from checkrein.testing import ScriptedGate
+from doors.library.adapters.test_openai_agents import agent_of, call, run, script
+
+
+@pytest.mark.parametrize("asks", ["wait", "raise"])
+def test_what_a_condition_takes_away_is_judged_all_the_same(asks):
+    did = []
+
+    async def needs(_context, given, _call):
+        given.pop("amount")
+        return False
+
+    @function_tool(needs_approval=needs)
+    def book(to: str, amount: int) -> str:
+        did.append((to, amount))
+        return "booked"
+
+    with ScriptedGate(settings=['rules=[{action="allow",tool="book"}]'], asks=asks) as gate:
+        run(agent_of(Approvals(gate), [book], script([call("book", to="ada", amount=900)])))
+        assert gate.entries()[0].tool_input == {"to": "ada", "amount": 900}
+        assert did == [("ada", 900)] and len(gate.entries()) == 1

@@ -151,6 +151,7 @@ class Hub:
         self.fleet.let_go(f"{_PASSING}{owner}")
         self.catalogue.forget_client(f"{_PASSING}{owner}")
         self._visits.pop(owner, None)
+        self.scripts.turn_out(owner)
         return len(theirs)
 
     async def close(self) -> None:

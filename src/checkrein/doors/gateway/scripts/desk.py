@@ -262,6 +262,11 @@ class Desk:
             await self.journal.end(run, "cancelled", kept, self._keep())
         run.tell()
 
+    def turn_out(self, owner: str) -> None:
+        """Whoever started these may not come in any more: their scripts call nothing more."""
+        for run in [each for each in self.live.values() if each.row.owner == owner]:
+            self.cancel_soon(run, "its client was turned out")
+
     def _known(self, row: RunRow) -> Run:
         try:
             return Run(row, self.journal.script(row))

@@ -94,7 +94,7 @@ class People:
             run = self._desk.live.get(run_id)
             row = self._row(run_id)
             if run is None and row.state in ENDED:
-                return self._desk.journal.result(row)
+                return self._result(row)
             waiting = _open(run)
             # A person who is asked answers elsewhere: there is nothing to wait for here.
             if loop.time() >= until or waiting:
@@ -108,6 +108,14 @@ class People:
                     await run.changed.wait()
             except TimeoutError:
                 continue
+
+    def _result(self, row: RunRow) -> dict[str, Any]:
+        """What came of a run: of a person's own as it is, of an agent's masked."""
+        found = self._desk.journal.result(row)
+        if row.agent == PERSON and row.owner.startswith(f"{PERSON}:"):
+            return found
+        masked: dict[str, Any] = self._hub.pipeline.policies.of(row.project).redactor.value(found)
+        return masked
 
     def _row(self, run_id: str) -> RunRow:
         row = get_run(self._store, run_id)

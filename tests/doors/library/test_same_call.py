@@ -197,3 +197,11 @@ def test_no_tool_of_one_server_takes_the_name_of_anothers(room, user_settings):
     assert (ran, room.entries()) == ([], [])
     gate.call(gate.spec("mcp__garden__look", server="garden"), {"n": 1}, ran.append)
     assert (ran, room.last().tool_name) == ([{"n": 1}], "mcp__garden__look")
+
+
+@pytest.mark.parametrize(("given", "edited"), [(1, True), (0, False), (1, 1.0)])
+def test_an_edit_that_python_takes_for_equal_is_an_edit(room, later, given, edited):
+    gate = room.open()
+    came = later(gate.wrap(lambda n: n, name="pick"), given)
+    gate.answer(room.question()["id"], "yes", edited={"n": edited})
+    assert repr(came()) == repr(edited)

@@ -2,12 +2,14 @@
 
 import asyncio
 import collections
+import copy
 import os
 import threading
 
 import pytest
 
-from checkrein import Suspended
+from checkrein import Denied, Suspended
+from checkrein.doors.library.denial import Refusal
 from checkrein.doors.library.reports import Reports
 from checkrein.errors import CheckreinError, InputError
 
@@ -214,3 +216,26 @@ def test_an_answer_that_does_not_count_leaves_no_arguments_behind(room):
         gate.answer(waiting.value.pending, "yes", edited={"n": "s3cret"})
     folder = room.folder / "edits"
     assert not folder.exists() or collections.deque(folder.iterdir(), 1) == collections.deque()
+
+
+def test_an_approved_call_whose_arguments_changed_is_over(room, later):
+    gate, rows = room.open(), [1]
+    came = later(gate.wrap(len, name="pick"), rows)
+    question = room.question()
+    rows.append(2)
+    gate.answer(question["id"], "yes")
+    with pytest.raises(InputError, match="arguments changed"):
+        came()
+    assert room.last().result == "cancelled"
+
+
+def test_what_waits_and_what_was_refused_are_copied_as_they_are(room):
+    gate = room.open(asks="raise")
+    with pytest.raises(Suspended) as waiting:
+        gate.wrap(lambda n: n, name="pick")(1)
+    again = copy.copy(waiting.value)
+    assert (again.pending, str(again)) == (waiting.value.pending, str(waiting.value))
+    with pytest.raises(Denied) as refused:
+        gate.wrap(lambda: 1, name="send_money")()
+    refusal = copy.copy(Refusal.of(refused.value))
+    assert (refusal, refusal.denied.verdict) == (refused.value.text, refused.value.verdict)

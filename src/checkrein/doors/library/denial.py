@@ -49,6 +49,9 @@ class Suspended(Exception):  # noqa: N818 - a state, not a fault
         super().__init__(pending.text)
         self.pending = pending
 
+    def __reduce__(self) -> Any:
+        return Suspended, (self.pending,)
+
     @property
     def entry(self) -> str:
         return self.pending.entry

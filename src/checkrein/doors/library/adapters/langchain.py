@@ -136,7 +136,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
                 wish = self.gate.wish(spec, turn.call, turn.call.arguments, may_wait=may_wait)
                 return (yield from turn.fresh(wish))
             # INVARIANT: a verdict and a person's answer hold for the very call they were given for.
-            if (note.call.name, note.call.arguments) != (turn.call.name, turn.call.arguments):
+            if not _is_about(note, turn.call):
                 return carrier.refused(self._changed(note))
             if note.word == "deny":
                 return self._refused(carrier, note)
@@ -282,6 +282,12 @@ def _wanted(messages: Sequence[Any]) -> list[Any]:
             return [each for each in message.tool_calls if each["id"] not in answered]
         answered.add(getattr(message, "tool_call_id", None))
     return []
+
+
+def _is_about(note: Note, call: ToolCall) -> bool:
+    """Whether a note, and the question in it, is about the call: the state is kept by others."""
+    noted = [note.call] if note.waits is None else [note.call, note.waits.call]
+    return all((each.name, each.argument_hash) == (call.name, call.argument_hash) for each in noted)
 
 
 def _failed(result: Any) -> bool:

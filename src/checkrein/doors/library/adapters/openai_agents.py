@@ -227,7 +227,7 @@ class _Gated:
         spec = await self._spec(context, given, context.tool_call_id)
 
         def run(arguments: dict[str, Any]) -> Any:
-            changed = text if arguments == given else json.dumps(arguments)
+            changed = text if digest(arguments) == digest(given) else json.dumps(arguments)
             return self.inner.on_invoke_tool(context, changed)
 
         return await self.approvals.run(spec, given, context.tool_call_id, run)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
 
 _DAY, _SWEEP_SECONDS, _SETTLE_SECONDS = 86_400.0, 3_600.0, 15.0
+_AGAIN_SECONDS = 5.0
 MOST_LIVE = 256
 # The desks of this process that are open: what another one holds is not woken.
 _OPEN: set[str] = set()
@@ -210,22 +211,31 @@ class Desk:
     async def _whole(self, run: Run, work: Awaitable[Step]) -> None:
         """A run to its end, whatever that is; what came of it is written down."""
         try:
-            await self._ended(run, await work)
-        except ForeignError:
-            # Somebody else goes on with it; whoever waits here reads the rows.
-            return
-        except StoppedError as stop:
-            await self._failed(run, stop.kind, stop.message, stop.line)
-        except DamagedError as error:
-            await self._failed(run, "damaged", str(error))
-        except CheckreinError as error:
-            await self._failed(run, "unsupported", str(error))
-        except Exception as error:  # noqa: BLE001 - one bad script ends itself, not the gateway
-            self._hub.say(f"a script failed: {run.id}: {type(error).__name__}: {error}")
-            await self._failed(run, "crash", "Checkrein could not go on with this script.")
+            failed = await self._driven(run, work)
+            # INVARIANT: no run stays behind that nobody drives; a disk that is full may not be so for long.
+            while failed is not None and not await self._failed(run, failed):
+                await asyncio.sleep(_AGAIN_SECONDS)
         finally:
             self.live.pop(run.id, None)
             run.tell()
+
+    async def _driven(self, run: Run, work: Awaitable[Step]) -> StoppedError | None:
+        """Why it did not come to an end of its own, where it did not."""
+        try:
+            await self._ended(run, await work)
+        except ForeignError:
+            # Somebody else goes on with it; whoever waits here reads the rows.
+            return None
+        except StoppedError as stop:
+            return stop
+        except DamagedError as error:
+            return StoppedError("damaged", str(error))
+        except CheckreinError as error:
+            return StoppedError("unsupported", str(error))
+        except Exception as error:  # noqa: BLE001 - one bad script ends itself, not the gateway
+            self._hub.say(f"a script failed: {run.id}: {type(error).__name__}: {error}")
+            return StoppedError("crash", "Checkrein could not go on with this script.")
+        return None
 
     async def _ended(self, run: Run, step: Step) -> None:
         if isinstance(step, Ended):
@@ -234,12 +244,18 @@ class Desk:
         elif isinstance(step, Failed):
             await self.journal.end(run, "failed", results.failed(run.id, step, run.trail), self._keep())
 
-    async def _failed(self, run: Run, kind: str, message: str, line: int = 0) -> None:
-        await self.asking.withdraw(run, "the script ended")
-        if not await self.journal.seize(run, self.id):
-            return
-        step = Failed("error", message, line, run.output)
-        await self.journal.end(run, "failed", results.failed(run.id, step, run.trail, kind), self._keep())
+    async def _failed(self, run: Run, stop: StoppedError) -> bool:
+        """Write down why it failed; whether that could be done, or is not ours to do."""
+        step = Failed("error", stop.message, stop.line, run.output)
+        kept = results.failed(run.id, step, run.trail, stop.kind)
+        try:
+            await self.asking.withdraw(run, "the script ended")
+            if await self.journal.seize(run, self.id):
+                await self.journal.end(run, "failed", kept, self._keep())
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from the record, it is tried again
+            self._hub.say(f"the end of a script cannot be written: {run.id}: {type(error).__name__}")
+            return False
+        return True
 
     async def cancel(self, run_id: str, why: str) -> None:
         """End a run that runs or waits; nothing more of it is called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -9,6 +10,8 @@ import msgspec
 from checkrein.call import ToolCall, Word
 from checkrein.policy.patterns import Pattern, pattern
 from checkrein.settings import ProfileSettings, lineage
+
+_FOREIGN = re.compile(r"[^0-9A-Za-z_]")
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -40,12 +43,22 @@ def _patterns(texts: Iterable[str]) -> tuple[Pattern, ...]:
 def judge(profile: Profile, call: ToolCall) -> tuple[Word, str] | None:
     """The profile's word on a call and why; None when it does not mention it."""
     name = call.tool if call.server is None else f"{call.server}__{call.tool}"
-    if any(each.matches(name) for each in profile.deny):
+    names = (name,) if call.server is None else _spellings(name)
+    # INVARIANT: a name as scripts spell it refuses and asks too, and allows nothing: two tools may share it.
+    if any(each.matches(one) for each in profile.deny for one in names):
         return "deny", f"`{name}` is on the deny list of profile {profile.name}"
-    if any(each.matches(name) for each in profile.ask):
+    if any(each.matches(one) for each in profile.ask for one in names):
         return "ask", f"`{name}` is on the ask list of profile {profile.name}"
     if not profile.allow:
         return None
     if all(any(each.matches(name) for each in choices) for choices in profile.allow):
         return "allow", f"`{name}` is on the allow list of profile {profile.name}"
     return "deny", f"`{name}` is not on the allow list of profile {profile.name}"
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """A server's tool by its own name, and as scripts and their lists have to spell it."""
+    if name.isascii() and name.isidentifier():
+        return (name,)
+    spelled = _FOREIGN.sub("_", name)
+    return name, f"_{spelled}" if spelled[0].isdigit() else spelled

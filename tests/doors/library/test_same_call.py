@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import math
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -205,3 +206,49 @@ def test_an_edit_that_python_takes_for_equal_is_an_edit(room, later, given, edit
     came = later(gate.wrap(lambda n: n, name="pick"), given)
     gate.answer(room.question()["id"], "yes", edited={"n": edited})
     assert repr(came()) == repr(edited)
+
+
+def test_models_inside_other_types_are_given_back_as_they_were(room):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Item(pydantic.BaseModel):
+        name: str
+
+    def pick(items, best=None):
+        return [each.name for each in items], best
+
+    pick.__annotations__ |= {"items": list[Item], "best": Item | None}
+    gate = room.open(asks="raise")
+    with pytest.raises(Suspended) as waiting:
+        gate.wrap(pick)([Item(name="a")], Item(name="b"))
+    gate.answer(waiting.value.pending, "yes")
+    assert gate.resume(waiting.value.pending.json()) == (["a"], Item(name="b"))
+
+
+def test_models_inside_other_types_are_checked(room, later):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Item(pydantic.BaseModel):
+        name: str
+
+    def pick(items):
+        return items
+
+    pick.__annotations__ |= {"items": list[Item]}
+    gate = room.open()
+    came = later(gate.wrap(pick), [Item(name="a")])
+    gate.answer(room.question()["id"], "yes", edited={"items": [{"name": 3}]})
+    with pytest.raises(InputError, match="does not fit"):
+        came()
+    assert room.last().result == "cancelled"
+
+
+def test_paths_inside_other_types_are_given_back_as_they_were(room):
+    def pick(at: list[Path], to: Path | None = None):
+        return at, to
+
+    gate = room.open(asks="raise")
+    with pytest.raises(Suspended) as waiting:
+        gate.wrap(pick)([Path("a")], Path("b"))
+    gate.answer(waiting.value.pending, "yes")
+    assert gate.resume(waiting.value.pending.json()) == ([Path("a")], Path("b"))

@@ -97,13 +97,8 @@ def converted(value: Any, kind: Any, name: str, *, several: Any = None) -> Any:
     if kind is Any or kind is inspect.Parameter.empty:
         return value
     wanted = list[kind] if several is inspect.Parameter.VAR_POSITIONAL else kind
-    validate = getattr(kind, "model_validate", None)
     try:
-        if validate is not None and isinstance(value, dict):
-            return validate(value)
-        if isinstance(kind, type) and issubclass(kind, os.PathLike) and isinstance(value, str):
-            return kind(value)  # type: ignore[call-arg]
-        return msgspec.convert(value, wanted)
+        return msgspec.convert(value, wanted, dec_hook=_made)
     except msgspec.ValidationError as error:
         raise InputError(f"`{name}` does not fit: {error}.") from None
     except TypeError:
@@ -111,6 +106,15 @@ def converted(value: Any, kind: Any, name: str, *, several: Any = None) -> Any:
         return value
     except ValueError as error:
         raise InputError(f"`{name}` does not fit: {error}.") from None
+
+
+def _made(kind: type, value: Any) -> Any:
+    """A type msgspec does not know itself, also inside others: models and paths."""
+    validate = getattr(kind, "model_validate", None)
+    if validate is not None and isinstance(value, dict):
+        return validate(value)
+    is_path = issubclass(kind, os.PathLike) and isinstance(value, str)
+    return kind(value) if is_path else value  # type: ignore[call-arg]
 
 
 def plain(value: Any, opaque: list[str], path: str = "", describe: Callable[[Any], str] | None = None) -> Any:

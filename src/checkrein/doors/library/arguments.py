@@ -114,7 +114,7 @@ def _made(kind: type, value: Any) -> Any:
     if validate is not None and isinstance(value, dict):
         return validate(value)
     is_path = issubclass(kind, os.PathLike) and isinstance(value, str)
-    return kind(value) if is_path else value  # type: ignore[call-arg]
+    return kind(value) if is_path else value
 
 
 def plain(value: Any, opaque: list[str], path: str = "", describe: Callable[[Any], str] | None = None) -> Any:

@@ -64,6 +64,8 @@ class Desk:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._inputs: dict[str, tuple[Message | None, Validator]] = {}
         self._swept = 0.0
+        # Who started the scripts that are not live yet.
+        self._beginning: list[str] = []
 
     # -- the gateway's own tools ------------------------------------------------------------------------
 
@@ -131,7 +133,8 @@ class Desk:
         if isinstance(narrow, str):
             return results.wrong(narrow)
         theirs = sum(each.row.owner == client.owner for each in self.live.values())
-        if theirs >= MOST_LIVE:
+        # Those whose first row is being written count: many may come in one moment.
+        if theirs + self._beginning.count(client.owner) >= MOST_LIVE:
             return results.wrong(f"{MOST_LIVE} scripts of this client run or wait already.")
         making = self._do(
             self.begin(
@@ -146,6 +149,8 @@ class Desk:
                 client=client,
             )
         )
+        self._beginning.append(client.owner)
+        making.add_done_callback(lambda _task: self._beginning.remove(client.owner))
         try:
             run = await asyncio.shield(making)
         except asyncio.CancelledError:

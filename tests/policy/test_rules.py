@@ -129,6 +129,20 @@ def test_a_rule_names_tools_and_servers(raw, yes, no):
     assert [matched(rules, name) for name in no] == [None] * len(no)
 
 
+@pytest.mark.parametrize(
+    "raw", [{"tool": "mcp__mail__read"}, {"pattern": "mcp__mail__*"}, {"pattern": "mcp__m*read"}]
+)
+def test_no_server_has_a_tool_allowed_by_calling_it_as_another_servers(raw):
+    foreign = ToolCall(tool="mcp__mail__read", server="evil", arguments={})
+    own = ToolCall(tool="mcp__mail__read", server=None, arguments={})
+    for action, expected in (("allow", None), ("ask", "r1"), ("deny", "r1")):
+        rules = made({**raw, "action": action})
+        assert matched(rules, "mcp__mail__read") == "r1"
+        assert rules.match(own, NOW).rule.id == "r1"
+        found = rules.match(foreign, NOW)
+        assert (found and found.rule.id) == expected
+
+
 WHEN = {"when": {"n": {"gt": 5}}}
 
 
@@ -168,12 +182,18 @@ def _names(each, call):
     if each.server is not None:
         wanted = each.tool == call.tool if each.tool is not None else pattern(each.pattern).matches(call.tool)
         return each.server == call.server and wanted
+    # What allows a server's tool by its whole name allows no other server's tool that is called so.
+    bare = each.action != "allow" or call.server is None
     if each.tool is not None:
-        return call.tool == each.tool or (
+        bare = bare or split_name(each.tool)[0] is None
+        return (bare and call.tool == each.tool) or (
             call.server is not None and (call.server, call.tool) == split_name(each.tool)
         )
     full = each.pattern.split("*")[0].startswith("mcp__") and call.server is not None
-    return pattern(each.pattern).matches(call.tool) or (full and pattern(each.pattern).matches(call.name))
+    bare = bare or not full
+    return (bare and pattern(each.pattern).matches(call.tool)) or (
+        full and pattern(each.pattern).matches(call.name)
+    )
 
 
 def _holds(each, call):

@@ -133,6 +133,13 @@ class _Compiled(msgspec.Struct, frozen=True):
     rule: Rule
     server: str | None
     pattern: Pattern | None
+    # Whether it allows a tool by its server's name and its own in one (`mcp__mail__read`).
+    names_server: bool = False
+
+    def fits(self, server: str | None) -> bool:
+        """Whether a tool of this server may be meant."""
+        # INVARIANT: no server has another one's tool allowed by giving its own tool that whole name.
+        return self.server == server if self.server is not None else server is None or not self.names_server
 
 
 class RuleSet:
@@ -149,16 +156,18 @@ class RuleSet:
             self._add(order, each)
 
     def _add(self, order: int, each: Rule) -> None:
+        allows = each.action == "allow" and each.server is None
         if each.tool is not None:
             server, tool = (each.server, each.tool) if each.server is not None else split_name(each.tool)
             self._exact.setdefault(tool, []).append(_Compiled(order, each, server, None))
             if server is not None and each.server is None:
                 # Also a tool that is literally called like that.
-                self._exact.setdefault(each.tool, []).append(_Compiled(order, each, None, None))
+                self._exact.setdefault(each.tool, []).append(_Compiled(order, each, None, None, allows))
             return
         parsed = pattern(each.pattern or "")
-        compiled = _Compiled(order, each, each.server, parsed)
-        if each.server is None and parsed.prefix.startswith("mcp__"):
+        full = parsed.prefix.startswith("mcp__")
+        compiled = _Compiled(order, each, each.server, parsed, allows and full)
+        if each.server is None and full:
             self._full_names.append(compiled)
         if parsed.is_prefix:
             group = self._prefixes.setdefault(len(parsed.prefix), {})
@@ -194,14 +203,13 @@ class RuleSet:
 
     def _named(self, name: str, call: ToolCall) -> list[_Compiled]:
         """Every rule whose server and name fit, in no order."""
-        found = [c for c in self._exact.get(name, ()) if c.server is None or c.server == call.server]
+        server = call.server
+        found = [c for c in self._exact.get(name, ()) if c.fits(server)]
         for length, group in self._prefixes.items():
             if length <= len(name):
-                found += [
-                    c for c in group.get(name[:length], ()) if c.server is None or c.server == call.server
-                ]
+                found += [c for c in group.get(name[:length], ()) if c.fits(server)]
         for c in self._inner:
-            if (c.server is None or c.server == call.server) and c.pattern and c.pattern.matches(name):
+            if c.fits(server) and c.pattern and c.pattern.matches(name):
                 found.append(c)
         return found
 

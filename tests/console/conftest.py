@@ -219,7 +219,7 @@ class Waiter(threading.Thread):
                 self.settled = self.pipeline.broker.wait(self.entry, 0.2)
             self.edited = self.pipeline.broker.edited(self.entry)
 
-    def answer(self, seconds=5.0):
+    def answer(self, seconds=30.0):
         self.join(seconds)
         assert self.settled is not None, "nobody answered"
         return self.settled

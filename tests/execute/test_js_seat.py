@@ -10,9 +10,7 @@ from checkrein.execute.sandbox import Ended, Failed, Limits, Paused
 from javascript_ground import SECOND, TOOLS, echo, follow, run_in, running, with_engine
 
 SLEEPS = "const mine = {n: %d}; await new Promise(r => setTimeout(r, %d)); return mine.n"
-CALLS = (
-    "const mine = []; mine.push((await codemode.fs__read({n: %d})).n); mine.push(mine.length); mine"
-)
+CALLS = "const mine = []; mine.push((await codemode.fs__read({n: %d})).n); mine.push(mine.length); mine"
 
 
 async def begun(engine, source):

@@ -226,7 +226,7 @@ class PythonSession:
         if ours and not snapshot.allow_eager_await and await self._is_plain(where.start, where.end):
             self._pending.still = number
         elif snapshot.allow_eager_await:
-            # Nothing else of the script can run before the answer: it gets there while the call is judged and made.
+            # Nothing else of the script can run before the answer: it gets there while the call is judged.
             self._ahead.begin(self.interpreter.step(snapshot.resume({"future": ...})))
         else:
             await self._step({"future": ...})

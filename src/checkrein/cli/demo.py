@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,14 @@ def _own_home() -> Iterator[str]:
         finally:
             for name, value in kept.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _is_there(module: str, extra: str) -> bool:
+    """Whether a scene can be shown; else what it needs is said."""
+    if find_spec(module):
+        return True
+    say(dim(f"      This needs more: pip install 'checkrein[{extra}]'"))
+    return False
 
 
 class Day:
@@ -152,11 +161,13 @@ class Day:
 
     def scripts(self) -> None:
         self.scene("And in scripts a model writes: each call is judged, and a person may take their time.")
-        demo_eval.scene(self.project)
+        if _is_there("pydantic_monty", "eval"):
+            demo_eval.scene(self.project)
 
     def chat(self) -> None:
         self.scene("And in a conversation: a call waits for you over a restart, a summary forgets nothing.")
-        demo_chat.scene()
+        if _is_there("pydantic_ai", "chat"):
+            demo_chat.scene()
 
     def call(self, tool: str, outcome: str = "success", quiet: bool = False, **arguments: Any) -> Verdict:
         entry, verdict = self._decide(tool, arguments)

@@ -69,6 +69,9 @@ def _ended(run_id: str) -> Facts:
 
 
 def _shown(found: Facts) -> None:
+    if found["status"] != "paused":
+        why = found.get("error", {}).get("message", found["status"])
+        raise StoreError(f"The demo's script does not wait: {why}", remedy="See `checkrein eval runs`.")
     steps = _ask("run.show", id=found["run_id"])["timeline"]
     for line in marked(_SCRIPT, steps):
         say(f"      {line}")

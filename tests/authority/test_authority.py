@@ -76,7 +76,7 @@ OPEN = (
     "upstream.secrets",
 )
 # What a program asks for its own gated calls; a person's word is not among it.
-PROGRAMS = tuple(f"library.{name}" for name in "decide finish go_on pause take wait withdraw".split())
+PROGRAMS = tuple(f"library.{name}" for name in "decide finish go_on meet pause take wait withdraw".split())
 
 
 @pytest.fixture

@@ -141,11 +141,17 @@ class Agent:
         )
 
     def asks(self, command, call_id="toolu_1"):
-        """The same, once its question waits."""
+        """The same, once its question waits, and its hook for the answer."""
         before = {each.entry for each in self._waiting()}
         calling = self.call(command, call_id)
         (new,) = wait_until(lambda: [each for each in self._waiting() if each.entry not in before])
+        wait_until(lambda: new.entry in self._awaited())
         return calling, new.entry
+
+    @staticmethod
+    def _awaited():
+        found = knocking.ask(knocking.start(), "question.list", {})
+        return [each["id"] for each in found if each["awaited"]]
 
     def _waiting(self):
         with reading() as reader:

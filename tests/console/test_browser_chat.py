@@ -242,6 +242,29 @@ def test_another_answer_and_an_edited_question_are_branches(tab):
     assert tab.troubles == []
 
 
+# What the page's own line tells arrives late, and in order.
+LATE = """
+const soon = EventSource.prototype.addEventListener;
+EventSource.prototype.addEventListener = function (kind, heard) {
+  soon.call(this, kind, (event) => setTimeout(() => heard(event), 600));
+};
+"""
+
+
+def test_which_branch_it_is_stays_known_when_news_come_late(tab):
+    say(tab, "/say First.")
+    answer(tab, "First.")
+    tab.context.add_init_script(LATE)
+    tab.reload()
+    tab.locator(".said.user").get_by_role("button", name="Edit").click()
+    tab.get_by_label("Say this instead").fill("/slow 100\n/long 20")
+    tab.get_by_label("Say this instead").press("Enter")
+    answer(tab, "word20")
+    tab.wait_for_timeout(1_000)
+    assert tab.locator(".said.user [data-branch]").inner_text() == "2/2"
+    assert tab.troubles == []
+
+
 def test_copied_as_it_was_written(tab):
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     say(tab, "/say Some **bold** words.")

@@ -163,6 +163,8 @@ function saved(data) {
   const known = message(data.id);
   const follows = data.parent === head;
   if (data.html && !known && !follows) { refresh(); return; }
+  // Which branch it is was known already; what comes along does not say it.
+  if (known?.querySelector("[data-branch]")) branching = true;
   if (data.html) put(only(data.html));
   if (follows) head = data.id;
   else if (!data.html && !known) refresh();

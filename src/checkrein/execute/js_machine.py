@@ -165,7 +165,7 @@ class Machine:
             raise self._of_error(error) from None
         except wasmtime.Trap as trap:
             self._check_end()
-            raise _of_trap(trap) from None
+            raise self._of_trap(trap) from None
         except self._engine.QuickJSError:
             self._check_end()
             raise StopError("memory", "The script used up its memory.") from None
@@ -178,6 +178,16 @@ class Machine:
         ):
             return StopError("memory", "The script used up its memory.")
         return StopError("error", f"{name}: {message}", self._script.place(stack or "")[0])
+
+    def _of_trap(self, trap: Any) -> StopError:
+        import wasmtime
+
+        if trap.trap_code == wasmtime.TrapCode.STACK_OVERFLOW:
+            return StopError("error", "RangeError: the script recursed too deeply")
+        if self.is_full:
+            # The engine itself does not always bear having none left.
+            return StopError("memory", "The script used up its memory.")
+        return StopError("crash", "The sandbox broke under the script.")
 
     def _is_over(self) -> bool:
         return self._flooded or time.monotonic() >= self._deadline
@@ -242,14 +252,6 @@ def _nobody_listens(_text: str) -> None:
 @functools.cache
 def _shim() -> str:
     return Path(__file__).with_name("js_shim.js").read_text(encoding="utf-8")
-
-
-def _of_trap(trap: Any) -> StopError:
-    import wasmtime
-
-    if trap.trap_code == wasmtime.TrapCode.STACK_OVERFLOW:
-        return StopError("error", "RangeError: the script recursed too deeply")
-    return StopError("crash", "The sandbox broke under the script.")
 
 
 def _yaml(what: str, text: str) -> str:

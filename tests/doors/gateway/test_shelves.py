@@ -105,7 +105,7 @@ for line in sys.stdin:
 
 
 def rooted(*folders):
-    roots = [{"uri": f"file:///work/{each}", "name": each} for each in folders]
+    roots = [{"uri": f"file:///projects/{each}", "name": each} for each in folders]
     return {"capabilities": {"roots": {}}, "answers": {"roots/list": {"roots": roots}}}
 
 
@@ -217,7 +217,7 @@ def test_each_version_is_accepted_for_itself(house, add):
             return [row for row in house.hub.catalogue.review("srv") if row["name"] == "search_shop"]
 
         await until(lambda: len(versions()) == 2)
-        picks = [row for row in versions() if "file:///work/shop" in row["shown"]]
+        picks = [row for row in versions() if "file:///projects/shop" in row["shown"]]
         house.hub.news.changed(house.hub.catalogue.accept("srv", picks, "ada"))
         assert await listed(ada) == ["srv__count", "srv__search_shop"]
         assert await listed(bob) == ["srv__count"]

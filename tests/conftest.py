@@ -4,6 +4,7 @@ import gc
 import itertools
 import re
 import signal
+import socket
 import threading
 
 import pytest
@@ -52,6 +53,14 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.delenv("NO_COLOR", raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def unused_port():
+    """A port nobody else has."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 @pytest.fixture

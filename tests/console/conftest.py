@@ -3,7 +3,6 @@
 import http.client
 import re
 import shutil
-import socket
 import threading
 import time
 from urllib.parse import urlencode, urlsplit
@@ -135,14 +134,6 @@ def talk(console, tmp_path, user_settings):
 def path(talk):
     """The page of a conversation with nothing in it."""
     return f"/chat/{talk('chat.create', title='Trial')['id']}"
-
-
-@pytest.fixture
-def unused_port():
-    """A port nobody else has."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @pytest.fixture

@@ -26,13 +26,6 @@ def port(pipeline, said, unused_port, user_settings):
 
 
 @pytest.fixture
-def unused_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-@pytest.fixture
 def token(pipeline):
     def give(name="laptop"):
         made_id, made = CLIENTS.new()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkrein.doors.gateway.http_talk import Talk
 from checkrein.doors.gateway.http_turn import MOST_UNREAD
+from doors.gateway.talking import served
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -41,23 +41,6 @@ async def answer(send, said, status=200, headers=()):
     head = [(b"content-length", b"%d" % len(said)), *headers]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": said})
-
-
-@contextlib.asynccontextmanager
-async def served(app):
-    tasks, talks = set(), []
-
-    def make():
-        talks.append(Talk(app, tasks))
-        return talks[-1]
-
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-    try:
-        yield reader, writer, talks, tasks
-    finally:
-        writer.close()
-        server.close()
 
 
 def asked(app, *pieces, until=None):

@@ -6,7 +6,8 @@ import contextlib
 import pytest
 import uvloop
 
-from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES, Talk
+from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES
+from doors.gateway.talking import served
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 EVIL = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -56,23 +57,6 @@ class App:
         return None
 
 
-@contextlib.asynccontextmanager
-async def served(app):
-    tasks, talks = set(), []
-
-    def make():
-        talks.append(Talk(app, tasks))
-        return talks[-1]
-
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-    try:
-        yield reader, writer, talks
-    finally:
-        writer.close()
-        server.close()
-
-
 async def come_back(reader):
     """Everything until the connection ends, or nothing more comes."""
     found = b""
@@ -87,7 +71,7 @@ def asked(app, *pieces, loop=asyncio.new_event_loop):
     """What comes back for these pieces, and whether the connection ended."""
 
     async def go():
-        async with served(app) as (reader, writer, _):
+        async with served(app) as (reader, writer, *_):
             for piece in pieces:
                 writer.write(piece)
                 await asyncio.sleep(0.02)
@@ -280,7 +264,7 @@ async def flooded(writer, piece, most):
 def test_what_has_no_end_is_cut_also_while_another_request_is_answered(loop, begin, piece, busy):
     async def go():
         app = App(slow=0.4)
-        async with served(app) as (reader, writer, talks):
+        async with served(app) as (reader, writer, talks, _):
             if busy:
                 writer.write(GET)
                 await asyncio.sleep(0.02)
@@ -303,7 +287,7 @@ def test_short_headers_are_cut_before_they_fill_the_memory(end):
 
     async def go():
         app = App()
-        async with served(app) as (reader, writer, talks):
+        async with served(app) as (reader, writer, talks, _):
             writer.write(GET[:-2] + b"a:\r\n" * (2 * MOST_LINES) + end)
             found = await asyncio.wait_for(reader.read(), 5)
             assert found.startswith(REFUSED) and app.heard == []
@@ -328,7 +312,7 @@ def test_a_long_body_in_many_chunks_is_no_head_without_end():
 def test_requests_wait_behind_one_another_up_to_a_number(loop):
     async def go():
         app = App(slow=0.05)
-        async with served(app) as (reader, writer, talks):
+        async with served(app) as (reader, writer, talks, _):
             writer.write(GET * (MOST_BEHIND * 4))
             await asyncio.sleep(0.03)
             assert len(talks[0]._behind) <= MOST_BEHIND
@@ -344,7 +328,7 @@ def test_every_answer_goes_to_its_own_request_however_they_are_cut(loop):
     given = b"".join(post(b"%d" % n, b"X: %d\r\n" % n) for n in range(40))
 
     async def go(size):
-        async with served(App()) as (reader, writer, _):
+        async with served(App()) as (reader, writer, *_):
             for at in range(0, len(given), size):
                 writer.write(given[at : at + size])
                 await asyncio.sleep(0)
@@ -367,7 +351,7 @@ def test_a_client_that_left_is_noticed_although_it_sent_nonsense_before(loop):
                 pass
             left.set()
 
-        async with served(listen) as (_, writer, _):
+        async with served(listen) as (_, writer, *_):
             writer.write(GET)
             await asyncio.sleep(0.02)
             writer.write(b"nonsense\r\n\r\n")

@@ -97,9 +97,9 @@ def test_what_cannot_be_recorded_is_said(pipeline, project, monkeypatch):
     assert "The store is closed." in said[0]
 
 
-def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project, monkeypatch):
-    entries = [decide(pipeline, project, number) for number in range(3)]
-    said, finish = [], Finishing._finish
+def poisoned(monkeypatch):
+    """Some outputs cannot be written down."""
+    finish = Finishing._finish
 
     def fails(self, tx, about, done, lessons, force):
         if done.output == "poison":
@@ -107,6 +107,12 @@ def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project,
         finish(self, tx, about, done, lessons, force)
 
     monkeypatch.setattr(Finishing, "_finish", fails)
+
+
+def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project, monkeypatch):
+    entries = [decide(pipeline, project, number) for number in range(3)]
+    said = []
+    poisoned(monkeypatch)
 
     async def go():
         made = Outcomes(pipeline, said.append)
@@ -167,14 +173,8 @@ def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline,
 
 
 def test_a_failure_is_recorded_although_what_was_said_cannot_be(pipeline, project, monkeypatch):
-    entries, finish, said = [decide(pipeline, project, number) for number in range(2)], Finishing._finish, []
-
-    def fails(self, tx, about, done, lessons, force):
-        if done.output == "poison":
-            raise RuntimeError("it cannot be written down")
-        finish(self, tx, about, done, lessons, force)
-
-    monkeypatch.setattr(Finishing, "_finish", fails)
+    entries, said = [decide(pipeline, project, number) for number in range(2)], []
+    poisoned(monkeypatch)
 
     async def go():
         kept = Outcomes(pipeline, said.append)

@@ -16,6 +16,21 @@ from checkrein.errors import CheckreinError, InputError
 LOOK = '[[rules]]\naction = "allow"\ntool = "look"\n'
 
 
+async def given_up(room, call, there, go):
+    """Cancel a call once it is there, let it go on, and wait until the record says that it was."""
+    task = asyncio.create_task(call)
+    while not there.is_set():
+        await asyncio.sleep(0.005)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go.set()
+    for _ in range(1000):
+        if room.entries() and room.last().result == "cancelled":
+            break
+        await asyncio.sleep(0.005)
+
+
 @pytest.fixture
 def gate(room, user_settings):
     user_settings(LOOK)
@@ -93,20 +108,7 @@ def test_a_task_cancelled_while_it_is_judged_leaves_nothing_open(room, user_sett
     async def delete_rows(n):
         ran.append(n)
 
-    async def main():
-        task = asyncio.create_task(gate.wrap(delete_rows)(1))
-        while not there.is_set():
-            await asyncio.sleep(0.005)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        go.set()
-        for _ in range(1000):
-            if room.entries() and room.last().result == "cancelled":
-                break
-            await asyncio.sleep(0.005)
-
-    asyncio.run(main())
+    asyncio.run(given_up(room, gate.wrap(delete_rows)(1), there, go))
     assert (ran, gate.pending(), room.last().result) == ([], [], "cancelled")
 
 
@@ -124,20 +126,7 @@ def test_a_task_cancelled_while_its_yes_is_taken_is_recorded_as_cancelled(room, 
     async def pick(n):
         ran.append(n)
 
-    async def main():
-        task = asyncio.create_task(gate.wrap(pick)(1))
-        while not there.is_set():
-            await asyncio.sleep(0.005)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        go.set()
-        for _ in range(1000):
-            if room.last().result == "cancelled":
-                break
-            await asyncio.sleep(0.005)
-
-    asyncio.run(main())
+    asyncio.run(given_up(room, gate.wrap(pick)(1), there, go))
     assert (ran, room.last().result) == ([], "cancelled")
 
 

@@ -64,15 +64,6 @@ def test_what_does_not_answer_says_so_and_exits_1(run, unused_port):
     assert text.strip()
 
 
-@pytest.fixture
-def unused_port():
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def test_what_cannot_be_is_said(run):
     assert "no provider" in run("chat", "providers", "remove", "nobody", "--yes", code=4)
     assert "built-in" in run("chat", "providers", "remove", "demo", "--yes", code=2)

@@ -1,6 +1,5 @@
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 
@@ -22,13 +21,6 @@ def providers():
     made.set("home", "compatible", base_url="http://127.0.0.1:11434", models=["llama", "gpt-a"])
     made.set("off", "anthropic", key=KEY, models=["claude"], enabled=False)
     return made
-
-
-@pytest.fixture
-def unused_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def test_without_any_provider_the_built_in_model_answers():

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from checkrein.execute.python_seats import Seats
+from checkrein.execute.seats import Seats
 
 
 def test_who_leaves_for_somebody_that_gave_up_leaves_in_peace():

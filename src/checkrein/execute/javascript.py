@@ -20,7 +20,6 @@ from checkrein.errors import InputError
 from checkrein.execute.js_nursery import LostError, Nursery, NurseryError, Worker
 from checkrein.execute.js_seat import Memory, Seat
 from checkrein.execute.js_state import State, damaged, pack, unpack
-from checkrein.execute.python_seats import Seats
 from checkrein.execute.sandbox import (
     DEEPEST_VALUE,
     LARGEST_VALUE,
@@ -35,6 +34,7 @@ from checkrein.execute.sandbox import (
     Wanted,
     restored,
 )
+from checkrein.execute.seats import Seats
 from checkrein.settings.sources import state_dir
 
 # Scripts that hold a process at the same time; more wait for one to be free, or for one that waits itself.

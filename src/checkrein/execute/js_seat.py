@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from checkrein.execute.js_nursery import LostError, Worker
-from checkrein.execute.python_seats import Seats
+from checkrein.execute.seats import Seats
 
 _DUMP_SECONDS = 10.0
 # Who waits no longer than this keeps the worker: putting a script away and taking it up costs as much.

@@ -12,11 +12,11 @@ from typing import Any
 
 from checkrein.errors import CheckreinError
 from checkrein.execute.python_prelude import Names
-from checkrein.execute.python_seats import Seats
 from checkrein.execute.python_session import PythonSession
 from checkrein.execute.python_spares import Passed, Spares, Wanted
 from checkrein.execute.python_state import unpack
 from checkrein.execute.sandbox import Limits, Tool, restored
+from checkrein.execute.seats import Seats
 
 _WORKERS = 32
 # The worker stops itself at the limit, its pool a little later, and the session last.

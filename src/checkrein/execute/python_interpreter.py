@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import Fault, fault_of, out_of_time
 from checkrein.execute.python_prelude import PRELUDE
-from checkrein.execute.python_seats import Seats
 from checkrein.execute.python_spares import Passed, Spares, Wanted
+from checkrein.execute.seats import Seats
 
 _OWN_GRACE = 0.6
 ENDED = Fault("crash", "The script was ended.")

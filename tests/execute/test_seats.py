@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from checkrein.execute.python_seats import Seats
+from checkrein.execute.seats import Seats
 
 
 def test_who_has_waited_longest_gives_way():

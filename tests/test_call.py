@@ -13,6 +13,7 @@ from checkrein.call import (
     digest,
     is_deep,
     reason_lines,
+    spelled,
     split_name,
     tool_call,
 )
@@ -129,3 +130,16 @@ def test_depth_is_looked_at_without_going_down():
 
 def test_what_is_wide_is_not_deep():
     assert not is_deep([[each] for each in range(10_000)], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("git__get_sum", "git__get_sum"),
+        ("git-hub__get.sum", "git_hub__get_sum"),
+        ("1a__é", "_1a___"),
+        ("", ""),
+    ],
+)
+def test_a_name_is_spelled_in_letters_a_program_may_use(name, written):
+    assert spelled(name) == written

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -157,6 +158,15 @@ def split_name(name: str) -> tuple[str | None, str]:
         if mark and server and tool:
             return server, tool
     return None, name
+
+
+_FOREIGN = re.compile(r"[^0-9A-Za-z_]")
+
+
+def spelled(name: str) -> str:
+    """A name in the letters a program may use for one of its own."""
+    found = _FOREIGN.sub("_", name)
+    return f"_{found}" if found[:1].isdigit() else found
 
 
 _canonical = msgspec.json.Encoder(order="sorted").encode

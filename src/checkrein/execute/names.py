@@ -1,6 +1,7 @@
 """What tools are called in scripts: `server__tool`, spelled so that JavaScript and Python can say it.
 
-Called by the eval door. Rules never see these names: they match the server's and the tool's own.
+Called by the eval door. Rules never see these names: they match the server's and the tool's own, and what a
+profile allows does too; what it refuses or asks about may be spelled like this.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from checkrein.call import digest
+from checkrein.call import digest, spelled
 
 Pair = tuple[str, str]
 
@@ -26,7 +27,6 @@ _TAKEN = frozenset([*_JAVASCRIPT.split(), *keyword.kwlist, *_OURS.split()])
 _SHORT_MARK, _LONG_MARK = 8, 64
 _MARKED = re.compile(rf"_x[0-9a-f]{{{_SHORT_MARK}}}(?:[0-9a-f]{{{_LONG_MARK - _SHORT_MARK}}})?\Z")
 _LONGEST = 120
-_FOREIGN = re.compile(r"[^0-9A-Za-z_]")
 
 
 def script_names(tools: Iterable[Pair]) -> dict[Pair, str]:
@@ -42,9 +42,7 @@ def script_names(tools: Iterable[Pair]) -> dict[Pair, str]:
 
 def plain_name(server: str, tool: str) -> str:
     """The name a tool would have if it were alone."""
-    name = _FOREIGN.sub("_", f"{server}__{tool}")
-    if name[0].isdigit():
-        name = "_" + name
+    name = spelled(f"{server}__{tool}")
     # `__proto__`, `__debug__` and their like mean something of their own to the languages.
     if name in _TAKEN or (name.startswith("__") and name.endswith("__")):
         name += "_"

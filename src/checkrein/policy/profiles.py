@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from checkrein.call import ToolCall, Word
+from checkrein.call import ToolCall, Word, spelled
 from checkrein.policy.patterns import Pattern, pattern
 from checkrein.settings import ProfileSettings, lineage
-
-_FOREIGN = re.compile(r"[^0-9A-Za-z_]")
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -58,7 +55,5 @@ def judge(profile: Profile, call: ToolCall) -> tuple[Word, str] | None:
 
 def _spellings(name: str) -> tuple[str, ...]:
     """A server's tool by its own name, and as scripts and their lists have to spell it."""
-    if name.isascii() and name.isidentifier():
-        return (name,)
-    spelled = _FOREIGN.sub("_", name)
-    return name, f"_{spelled}" if spelled[0].isdigit() else spelled
+    written = spelled(name)
+    return (name,) if written == name else (name, written)

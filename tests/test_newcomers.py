@@ -31,6 +31,15 @@ def cursor(home):
         ("TOKEN", "~/token.txt", False),
         ("DEBUG", "true", False),
         ("CITY", "Dresden", False),
+        ("MY_KEY", "xyz", True),
+        ("X-Api-Key", "abc", True),
+        ("DATABASE_URL", "postgres://ada:hunter22@db.test/x", True),
+        ("argument", f"--token={TOKEN}", True),
+        ("NODE_ENV", "production", False),
+        ("SSH_KEY", "~/.ssh/id_ed25519", False),
+        ("URL", "https://api.example.test/v1", False),
+        ("argument", "@modelcontextprotocol/server-filesystem", False),
+        ("y", "some-package@1.2.3", False),
     ],
 )
 def test_what_looks_like_a_secret(name, value, secret):

@@ -71,6 +71,19 @@ def entry_of(name: str, raw: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return {**item.entry, **trusted}, dict(item.secrets)
 
 
+def sign_in_of(
+    *, client_id: str = "", client_secret: str = "", scope: str = "", redirect_uri: str = "", wanted: bool
+) -> bool | dict[str, str]:
+    """What an entry says of its sign-in: the client a person registered for it, or only that there is one."""
+    client = {
+        "clientId": client_id,
+        "clientSecret": client_secret,
+        "scope": scope,
+        "redirectUri": redirect_uri,
+    }
+    return {key: value for key, value in client.items() if value} or wanted
+
+
 def words_of(line: str) -> list[str]:
     """A command line as a shell would take it apart. Nothing is expanded but `~`."""
     try:

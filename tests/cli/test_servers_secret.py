@@ -1,6 +1,3 @@
-import pytest
-
-from checkrein.cli.servers_secret import looks_secret
 from checkrein.settings.secrets import expanded, secrets_file
 from checkrein.settings.servers import ServerSpec, write_servers
 
@@ -32,37 +29,3 @@ def test_what_cannot_be_kept(run, server):
     assert "no value" in run("servers", "secret", "set", "x", input="", code=2)
     assert "secret's name" in run("servers", "secret", "set", "a b", input=VALUE, code=2)
     assert "There is no secret" in run("servers", "secret", "remove", "ghost", "--yes", code=4)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("GITHUB_TOKEN", "abc"),
-        ("BRAVE_API_KEY", "xyz"),
-        ("MY_KEY", "xyz"),
-        ("Authorization", "Bearer abcdef0123456789"),
-        ("X-Api-Key", "abc"),
-        ("DATABASE_URL", "postgres://ada:hunter22@db.test/x"),
-        ("ANYTHING", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
-        ("argument", "--token=ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
-    ],
-)
-def test_what_looks_like_a_secret(name, value):
-    assert looks_secret(name, value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("LEVEL", "debug"),
-        ("NODE_ENV", "production"),
-        ("KEY", ""),
-        ("SSH_KEY", "~/.ssh/id_ed25519"),
-        ("USE_TOKEN", "true"),
-        ("URL", "https://api.example.test/v1"),
-        ("argument", "@modelcontextprotocol/server-filesystem"),
-        ("y", "some-package@1.2.3"),
-    ],
-)
-def test_what_does_not(name, value):
-    assert not looks_secret(name, value)

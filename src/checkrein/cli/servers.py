@@ -14,7 +14,7 @@ from checkrein.cli.servers_asking import ask_server, on_a_terminal, pairs
 from checkrein.cli.servers_connect import connect
 from checkrein.cli.servers_import import import_
 from checkrein.cli.servers_review import accept, browse, pending, refuse, review, risks, settle
-from checkrein.cli.servers_secret import looks_secret, secret
+from checkrein.cli.servers_secret import secret
 from checkrein.cli.servers_show import (
     show_briefly,
     show_command,
@@ -26,7 +26,7 @@ from checkrein.cli.servers_show import (
 from checkrein.cli.servers_signin import sign_in, sign_out
 from checkrein.cli.terminal import plain, say, say_json
 from checkrein.errors import CheckreinError, InputError
-from checkrein.settings.server_imports import Found, plan
+from checkrein.newcomers import entry_of, sign_in_of
 from checkrein.settings.servers import check_name, server_spec
 
 
@@ -141,11 +141,8 @@ def _entry(
     raw["inherit"] = list(given["inherit"])
     if command:
         raw["command"], raw["args"] = command[0], list(command[1:])
-    # The same way as everything that comes from another program's file.
-    (item,) = plan([Found(name, raw, "")], {}, home="", is_secret=looks_secret)
-    if item.state != "new":
-        raise InputError(" ".join(item.notes))
-    return {**item.entry, **({"trusted": True} if given["trusted"] else {})}, dict(item.secrets)
+    raw |= {"trusted": True} if given["trusted"] else {}
+    return entry_of(name, raw)
 
 
 def _sign_in(given: dict[str, Any]) -> bool | dict[str, str]:
@@ -153,13 +150,13 @@ def _sign_in(given: dict[str, Any]) -> bool | dict[str, str]:
     secret = given["oauth_client_secret"]
     if secret == "":
         secret = _asked("Secret of that client", "Write --oauth-client-secret '${env:NAME}'.")
-    client = {
-        "clientId": given["oauth_client_id"],
-        "clientSecret": secret,
-        "scope": " ".join(given["oauth_scope"]),
-        "redirectUri": given["oauth_redirect_uri"],
-    }
-    return {key: value for key, value in client.items() if value} or bool(given["oauth"])
+    return sign_in_of(
+        client_id=given["oauth_client_id"] or "",
+        client_secret=secret or "",
+        scope=" ".join(given["oauth_scope"]),
+        redirect_uri=given["oauth_redirect_uri"] or "",
+        wanted=bool(given["oauth"]),
+    )
 
 
 def _asked(what: str, remedy: str) -> str:

@@ -9,10 +9,9 @@ import click
 
 from checkrein.cli.opening import confirmed, json_option
 from checkrein.cli.servers_asking import ask_server
-from checkrein.cli.servers_secret import looks_secret
 from checkrein.cli.terminal import dim, plain, say, say_json
 from checkrein.errors import InputError, NotFoundError
-from checkrein.newcomers import document_of
+from checkrein.newcomers import document_of, looks_secret
 from checkrein.settings.server_imports import SOURCES, Found, Item, found_in, places, plan, profiles_in
 from checkrein.settings.servers import read_servers
 from checkrein.settings.sources import user_file

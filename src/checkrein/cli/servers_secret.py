@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import click
@@ -11,19 +10,7 @@ from checkrein.cli.opening import confirmed, json_option
 from checkrein.cli.servers_asking import ask_server
 from checkrein.cli.terminal import plain, say, say_json, table
 from checkrein.errors import InputError
-from checkrein.ledger.redact import Redactor
 from checkrein.settings.secrets import LONGEST
-
-_SECRET_NAME = re.compile(r"(?i)(?:^|[_-])(?:api_?key|key|token|secret|pass|password|passwd|pwd|pat|auth)$")
-_HARMLESS = re.compile(r"(?i)true|false|yes|no|on|off|none|\d{1,6}|~?\.{0,2}/.*|https?://[^@?]*")
-
-
-def looks_secret(name: str, value: str) -> bool:
-    """Whether a value is better not kept in a plain file: by its name or by its shape."""
-    given = {name: value}
-    if not value or _HARMLESS.fullmatch(value):
-        return False
-    return bool(_SECRET_NAME.search(name)) or Redactor().value(given) != given
 
 
 @click.group()

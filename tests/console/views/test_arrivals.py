@@ -78,6 +78,34 @@ def test_an_address_with_headers(visitor):
     assert "you vouch for it" in visitor.get("/servers").text
 
 
+def test_a_sign_in_as_a_client_that_was_registered(visitor):
+    fields = {
+        "name": "issues",
+        "url": "https://mcp.invalid/mcp",
+        "oauth_client_id": "our-client",
+        "oauth_client_secret": "correct horse",
+        "oauth_scope": "read write",
+        "oauth_redirect_uri": "http://127.0.0.1:8642/back",
+        "answer": "write",
+    }
+    assert visitor.post("/servers/add", fields).status == 303
+    made = read_servers().servers["issues"].oauth
+    assert (made.client_id, made.scope) == ("our-client", "read write")
+    assert made.client_secret == "${keyring:issues.clientSecret}"
+    assert made.redirect_uri == "http://127.0.0.1:8642/back"
+    for text in (servers_file().read_text(encoding="utf-8"), visitor.get("/servers/of/issues").text):
+        assert "correct horse" not in text
+
+
+def test_a_registered_client_that_cannot_be_right_comes_back_without_its_secret(visitor):
+    fields = {"name": "issues", "url": "https://mcp.invalid/mcp", "oauth_client_secret": "correct horse"}
+    answer = visitor.post("/servers/add", {**fields, "oauth_scope": "read"})
+    assert answer.status == 400
+    assert "clientId" in answer.text and 'value="read"' in answer.text
+    assert "secrets again" in answer.text and "correct horse" not in answer.text
+    assert read_servers().servers == {} and list_secrets() == {}
+
+
 def test_a_command_with_a_folder_and_variables_passed_on(visitor, home):
     fields = {"name": "x", "line": "run ~/it", "cwd": str(home), "inherit": "LANG, EDITOR", "answer": "write"}
     assert visitor.post("/servers/add", fields).status == 303
@@ -106,7 +134,7 @@ def test_a_server_that_cannot_be_right_comes_back_with_why(visitor, fields, why)
     assert 'role="alert"' in answer.text
     assert why in answer.text
     assert TOKEN not in answer.text
-    assert "Write the variables and headers again." in answer.text
+    assert "Write the variables, headers and secrets again." in answer.text
     assert "<script>alert" not in answer.text
     assert read_servers().servers == {}
     assert list_secrets() == {}

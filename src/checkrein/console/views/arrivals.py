@@ -12,13 +12,14 @@ from checkrein.console.forms import Fields
 from checkrein.console.views import servers
 from checkrein.console.visits import Visit
 from checkrein.errors import CheckreinError, InputError
-from checkrein.newcomers import candidates, entry_of, mark, pairs_of, words_of
+from checkrein.newcomers import candidates, entry_of, mark, pairs_of, sign_in_of, words_of
 from checkrein.settings.server_imports import SOURCES, Item
 from checkrein.settings.servers import read_servers
 
 Facts = dict[str, Any]
-# INVARIANT: variables and headers may hold secrets; no page ever has them in it, also not the form again.
+# INVARIANT: variables, headers and a client's secret never come back in a page, also not in the form again.
 _GIVEN_BACK = "name line url cwd inherit share timeout description oauth trusted".split()
+_GIVEN_BACK += "oauth_client_id oauth_scope oauth_redirect_uri".split()
 _WORDS = {
     "new": "can be imported",
     "same": "there already",
@@ -37,7 +38,7 @@ def add(visit: Visit) -> Response:
         visit.desk.ask("upstream.add", name=name, entry=entry, secrets=secrets)
     except CheckreinError as error:
         again = {key: visit.form.text(key) for key in _GIVEN_BACK}
-        hint = " Write the variables and headers again." if _has_values(visit.form) else ""
+        hint = " Write the variables, headers and secrets again." if _has_values(visit.form) else ""
         return servers.listed(visit, again, f"{error}{hint}")
     visit.session.tell("good", f"Added {name}.{_kept(secrets)}")
     if not entry["enabled"]:
@@ -66,14 +67,23 @@ def _raw(form: Fields) -> Facts:
     raw["share"] = form.text("share") or "auto"
     if form.number("timeout") is not None:
         raw["timeout"] = form.number("timeout")
-    for key in ("oauth", "trusted"):
-        if form.text(key) == "yes":
-            raw[key] = True
+    raw |= {"oauth": found} if (found := _sign_in(form)) else {}
+    raw |= {"trusted": True} if form.text("trusted") == "yes" else {}
     return raw
 
 
+def _sign_in(form: Fields) -> bool | dict[str, str]:
+    return sign_in_of(
+        client_id=form.text("oauth_client_id"),
+        client_secret=form.text("oauth_client_secret"),
+        scope=form.text("oauth_scope"),
+        redirect_uri=form.text("oauth_redirect_uri"),
+        wanted=form.text("oauth") == "yes",
+    )
+
+
 def _has_values(form: Fields) -> bool:
-    return bool(form.text("env") or form.text("headers"))
+    return any(form.text(key) for key in ("env", "headers", "oauth_client_secret"))
 
 
 def _kept(secrets: dict[str, str]) -> str:

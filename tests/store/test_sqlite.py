@@ -1,24 +1,19 @@
 import gc
 import os
-import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-import checkrein
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.settings.sources import state_dir
 from checkrein.store import Offer, records
-from checkrein.store.api_tokens import API_TOKENS
-from checkrein.store.gateway_clients import CLIENTS
 from checkrein.store.phases import clear_phase, set_phase
-from checkrein.store.sqlite import FILE, SqliteStore, _table, migrations
+from checkrein.store.sqlite import FILE, SqliteStore, migrations
 
 
 def test_the_folder_and_files_are_the_owner_s_alone():
@@ -200,40 +195,6 @@ def test_a_reader_beside_the_writer_cannot_tell_so_it_never_caches():
     assert reader.writes_to("phase") is None
     reader.close()
     writer.close()
-
-
-@pytest.mark.parametrize(
-    ("sql", "table"),
-    [
-        ("INSERT INTO rule (id) VALUES (?)", "rule"),
-        ("insert into rule (id) select id from other", "rule"),
-        ("UPDATE rule SET x = 1", "rule"),
-        ("DELETE FROM\n rule WHERE id IN (SELECT id FROM other)", "rule"),
-        ("INSERT INTO phase (a) VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2", "phase"),
-    ],
-)
-def test_the_table_a_statement_writes_to_is_found(sql, table):
-    assert _table(sql) == table
-
-
-def test_every_statement_of_ours_names_a_table_that_exists():
-    """A write that is not recognised would leave a cache standing."""
-    store = SqliteStore.open(state_dir())
-    tables = {row[0] for row in store.query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    store.close()
-    found = []
-    # The search among tools has an index of its own, in memory.
-    apart = Path(checkrein.__file__).parent / "execute" / "search.py"
-    for path in Path(checkrein.__file__).parent.rglob("*.py"):
-        if path == apart:
-            continue
-        text = path.read_text("utf-8")
-        # One text for several tables: what each of them makes of it.
-        for table in (CLIENTS.table, API_TOKENS.table):
-            filled = text.replace("{self.table}", table)
-            found += re.findall(r'"((?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b[^"]*)"', filled)
-    assert len(found) > 10
-    assert {_table(sql) for sql in found} <= tables
 
 
 def test_threads_that_come_and_go_leave_no_file_open():

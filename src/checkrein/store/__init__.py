@@ -36,6 +36,13 @@ class Transaction(Reader, Protocol):
         """Run one statement for each row."""
         ...
 
+    def insert(self, into: str, rows: Sequence[Sequence[Any]], then: str = "") -> None:
+        """Put rows in, many with one statement: `into` is its text up to VALUES, `then` what follows them.
+
+        They are there for whatever the group does next. What is wrong with one may come up only then.
+        """
+        ...
+
     def after(self, callback: Callable[[], None]) -> None:
         """Call back once the group is committed, before anyone waiting hears of it. Must not raise."""
         ...
@@ -58,7 +65,7 @@ class Store(Reader, Protocol):
     def submit(self, work: Callable[[Transaction], T], *, durable: bool = False) -> Future[T]:
         """Queue work for the next group; the future resolves once it is committed.
 
-        `durable` waits for the disk as well. Work may run twice when a neighbour in its group fails, so it
+        `durable` waits for the disk as well. Work may run again when a neighbour in its group fails, so it
         must touch nothing but the transaction.
         """
         ...

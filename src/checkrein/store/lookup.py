@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from checkrein.store import Reader, Transaction
 from checkrein.store.changes import change_number, set_number
 
 _FILED = "filed"
-_ROWS = 64
 
 
 def file(tx: Transaction, upto: int, cards: Iterable[tuple[str, Sequence[str]]]) -> None:
     """File entries under their terms; every record up to `upto` is filed then."""
     rows = sorted((term, entry) for entry, terms in cards for term in terms)
-    # Many rows a statement: every statement is a moment in which another thread may take over from us.
-    for start in range(0, len(rows), _ROWS):
-        some = rows[start : start + _ROWS]
-        marks = ", ".join(["(?, ?)"] * len(some))
-        tx.execute(
-            f"INSERT INTO lookup (term, entry) VALUES {marks} ON CONFLICT DO NOTHING",  # noqa: S608
-            tuple(chain.from_iterable(some)),
-        )
+    tx.insert("INSERT INTO lookup (term, entry)", rows, "ON CONFLICT DO NOTHING")
     set_number(tx, _FILED, upto)
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from checkrein.store import Reader, Row, Transaction
 
 COLUMNS = "seq, at, kind, entry, body, hash"
+_INTO = f"INSERT INTO record ({COLUMNS})"
 _SLICE = 2000
 
 
 def append(tx: Transaction, row: Row) -> None:
     """One record, columns in the order of COLUMNS."""
-    tx.execute(f"INSERT INTO record ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
+    tx.insert(_INTO, (row,))
 
 
 def head(reader: Reader) -> tuple[int, str] | None:

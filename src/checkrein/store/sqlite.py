@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -13,13 +12,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.store import Offer, Row, Transaction
+from checkrein.store.group import Group, Lost, Single
 
 T = TypeVar("T")
 APPLICATION_ID = 0x43484B52
@@ -60,55 +59,6 @@ class _Work(Generic[T]):
             self.future.set_exception(error)
         elif self.tell:
             self.tell(error)
-
-
-class _Group:
-    """The transaction the works of one group share."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self.scratch: dict[str, Any] = {}
-        self.followers: list[Callable[[], None]] = []
-        self.touched: set[str] = set()
-
-    def after(self, callback: Callable[[], None]) -> None:
-        self.followers.append(callback)
-
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        self.touched.add(_table(sql))
-        return self._connection.execute(sql, parameters).rowcount
-
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.touched.add(_table(sql))
-        self._connection.executemany(sql, rows)
-
-    def writes_to(self, table: str) -> int | None:  # noqa: ARG002 - a transaction sees its own writes
-        return None
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(sql, parameters).fetchall()
-
-
-class _Single(_Group):
-    """A transaction of one statement, made once the work is done with it: cheaper to begin and to commit."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
-        self._statement: tuple[str, Sequence[Any]] | None = None
-
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        if self._statement is not None:
-            raise StoreError("This work makes more than one statement.")
-        self._statement = (sql, parameters)
-        self.touched.add(_table(sql))
-        return 1
-
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:  # noqa: ARG002
-        raise StoreError("This work makes more than one statement.")
-
-    def commit(self) -> None:
-        if self._statement is not None:
-            self._connection.execute(*self._statement)
 
 
 class _Reading:
@@ -282,7 +232,7 @@ class SqliteStore:
         """Commit one statement; the work's own mistakes leave nothing behind."""
         writer = self._writer
         assert writer is not None  # noqa: S101 - open stores have one
-        transaction = _Single(writer)
+        transaction = Single(writer)
         try:
             self._prepare(writer, work.durable)
             result = work.do(transaction)
@@ -296,7 +246,7 @@ class SqliteStore:
         self._committed(transaction)
         _tell(work.succeed, result)
 
-    def _committed(self, transaction: _Group) -> None:
+    def _committed(self, transaction: Group) -> None:
         for table in transaction.touched:
             self._writes[table] = self._writes.get(table, 0) + 1
         for follower in transaction.followers:
@@ -308,7 +258,7 @@ class SqliteStore:
         """Commit the group and tell everyone; if one work fails alone, the others come back to rerun."""
         writer = self._writer
         assert writer is not None  # noqa: S101 - open stores have one
-        transaction = _Group(writer)
+        transaction = Group(writer)
         results: list[Any] = []
         try:
             with _explained(self.path):
@@ -320,21 +270,33 @@ class SqliteStore:
                     except sqlite3.OperationalError:
                         raise
                     except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
+                        transaction.check()
                         writer.execute("ROLLBACK")
                         _tell(work.fail, error)
                         return [other for other in group if other is not work]
+                transaction.flush()
                 writer.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - INVARIANT: whatever it is, all hear of it and the writer lives
             with contextlib.suppress(Exception):
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
-            for work in group:
-                _tell(work.fail, error)
+            self._not_committed(group, error)
             return []
         self._committed(transaction)
         for work, result in zip(group, results, strict=True):
             _tell(work.succeed, result)
         return []
+
+    def _not_committed(self, group: list[_Work[Any]], error: Exception) -> None:
+        """Tell everyone; where one may be to blame for all, each is tried by itself first."""
+        cause = error.cause if isinstance(error, Lost) else error
+        if cause is not error and len(group) > 1 and _is_of_one(cause):
+            for work in group:
+                self._commit([work])
+            return
+        told = _explanation(self.path, cause) if isinstance(cause, sqlite3.Error) else cause
+        for work in group:
+            _tell(work.fail, told)
 
     def _prepare(self, writer: sqlite3.Connection, durable: bool) -> None:
         # INVARIANT: nothing is told as written that went into a transaction somebody left open.
@@ -352,14 +314,9 @@ def _tell(word: Callable[[Any], None], what: Any) -> None:
         word(what)
 
 
-_TABLE = re.compile(r"(?:INTO|UPDATE|FROM)\s+(\w+)", re.I)
-
-
-@cache
-def _table(sql: str) -> str:
-    """The table a statement writes to."""
-    found = _TABLE.search(sql)
-    return found[1] if found else ""
+def _is_of_one(error: BaseException) -> bool:
+    """Whether it is about a row, and not about the disk or about being stopped."""
+    return isinstance(error, Exception) and not isinstance(error, sqlite3.OperationalError)
 
 
 @contextlib.contextmanager

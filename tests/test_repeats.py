@@ -33,6 +33,19 @@ def test_the_same_verdict_is_given_again(allowed, project):
     assert allowed.judge(call(project, arguments={"n": 2})).verdict is first
 
 
+def test_a_plain_yes_is_not_classified_again(allowed, project, monkeypatch):
+    """Of the same tool and the same past; whatever its arguments are as long as they name nothing."""
+    first = allowed.judge(call(project))
+    monkeypatch.setattr(allowed.memory, "known", None)
+    assert allowed.judge(call(project, arguments={"text": "hello"})).verdict is first.verdict
+    others = [{"cwd": "/"}, {"project": "/"}, {"arguments": {"text": "/etc/passwd"}}, {"tool": "other"}]
+    others += [{"server": "s"}, {"annotations": {"readOnlyHint": True}}]
+    others += [{"history": (Effect("read", "secret", "/x"),)}]
+    for other in others:
+        with pytest.raises(TypeError):
+            allowed.judge(call(project, **other))
+
+
 def test_a_new_rule_counts_for_the_next_call(allowed, project):
     assert allowed.judge(call(project)).verdict.word == "allow"
     add(allowed, "r2", {"action": "deny", "server": "notes", "tool": "echo", "priority": 1})

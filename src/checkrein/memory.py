@@ -21,7 +21,9 @@ KEPT = 1_024
 LONGEST = 4_096
 
 
-class _Known(msgspec.Struct, frozen=True):
+class Known(msgspec.Struct, frozen=True):
+    """A risk, and all that `classify` saw when it said so."""
+
     risk: Risk
     tables: Tables
     own: tuple[str, ...]
@@ -34,11 +36,15 @@ class Memory:
     """The risks of recent calls."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Any, ...], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[Any, ...], Known] = OrderedDict()
         self._lock = threading.Lock()
 
     def risk(self, call: ToolCall, tables: Tables, own: tuple[str, ...]) -> Risk:
         """What the call can break, as `classify` says now."""
+        return self.known(call, tables, own).risk
+
+    def known(self, call: ToolCall, tables: Tables, own: tuple[str, ...]) -> Known:
+        """The same, with what it rests on."""
         key = _key(call)
         found = self._known.get(key) if key else None
         # INVARIANT: a remembered risk is used only where classify would see exactly the same.
@@ -49,7 +55,7 @@ class Memory:
             and found.history == call.history
             and all(os.path.realpath(path) == led for path, led in found.led.items())
         ):
-            return found.risk
+            return found
         led: dict[str, str] = {}
 
         def resolve(path: str) -> str:
@@ -57,11 +63,12 @@ class Memory:
             return led[path]
 
         risk = classify(call, tables=tables, resolve=resolve, own=own)
+        made = Known(risk, tables, own, call.history, led)
         if key:
-            self._keep(key, _Known(risk, tables, own, call.history, led))
-        return risk
+            self._keep(key, made)
+        return made
 
-    def _keep(self, key: tuple[Any, ...], known: _Known) -> None:
+    def _keep(self, key: tuple[Any, ...], known: Known) -> None:
         with self._lock:
             self._known[key] = known
             self._known.move_to_end(key)

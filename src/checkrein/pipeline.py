@@ -39,7 +39,7 @@ from checkrein.ledger.terms import terms_of
 from checkrein.memory import Memory
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide, refuse
-from checkrein.repeats import Repeats
+from checkrein.repeats import Given, Repeats
 from checkrein.sessions import Sessions
 from checkrein.store import Store, Transaction, records
 from checkrein.store.phases import phase_for
@@ -171,11 +171,15 @@ class Pipeline:
         return self._judged(call, holds, released, approved)
 
     def _judged(self, call: ToolCall, force: InForce, released: bool, approved: bool) -> Judged:
-        if not call.history:
-            call = msgspec.structs.replace(call, history=self.sessions.history(call.session))
-        risk = self.memory.risk(call, force.tables, force.own_folders(call.project))
+        if not call.history and (before := self.sessions.history(call.session)):
+            call = msgspec.structs.replace(call, history=before)
+        usual = not released and not approved
+        now, trust = self.clock(), self.store.writes_to("trust")
+        if usual and (again := self.repeats.find(call, force, trust, now)):
+            return Judged(again.verdict, force, again.book)
+        known = self.memory.known(call, force.tables, force.own_folders(call.project))
+        risk = known.risk
         book = self.books.of(call.project, force.settings, risk.domains)
-        now = self.clock()
 
         def verdict(released: bool, approved: bool) -> Verdict:
             scores = book.scores(earning.model_for(force.settings), now)
@@ -190,12 +194,11 @@ class Pipeline:
                 approved=approved,
             )
 
-        usual = not released and not approved
         found = self.repeats.get(call, risk, force, book, now) if usual else None
         if found is None:
             found = verdict(released, approved)
             if usual:
-                self.repeats.keep(call, risk, force, book, now, found)
+                self.repeats.keep(call, known, Given(force, book, now, found), trust)
         consent = None
         if found.word == "ask" and (consent := self.asking.grant(call, risk)):
             found = consented(verdict(released, True), consent)

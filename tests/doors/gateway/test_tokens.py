@@ -1,6 +1,6 @@
 import pytest
 
-from checkrein.doors.gateway.tokens import Bucket, Tokens
+from checkrein.doors.gateway.tokens import Bucket, Shown, Tokens
 from checkrein.settings.sources import state_dir
 from checkrein.store.gateway_clients import CLIENTS, GatewayClient
 from checkrein.store.sqlite import SqliteStore
@@ -70,6 +70,54 @@ def test_what_others_may_write_is_read_every_time(add, store, home):
     assert tokens.holder(header(token)) is not None
     store.write(lambda tx: CLIENTS.revoke(tx, "laptop", "ada", 2.0))
     assert tokens.holder(header(token)) is None
+    reader.close()
+
+
+class Counted(Tokens):
+    """Counts how often a token was compared."""
+
+    compared = 0
+
+    def holder(self, authorization):
+        self.compared += 1
+        return super().holder(authorization)
+
+
+def test_what_is_shown_again_is_compared_again_after_the_table_was_written_to(add, store):
+    tokens = Counted(store, 60, lambda: 0.0)
+    token = add()
+    shown = Shown(header(token))
+    found = [tokens.holder_again(shown) for _ in range(3)]
+    assert found == [tokens.holder(header(token))] * 3 and tokens.compared == 2
+    add("phone")
+    assert tokens.holder_again(shown) is found[0] and tokens.compared == 3
+
+
+def test_a_token_shown_again_is_none_from_the_moment_it_is_revoked(tokens, add, store):
+    token, keeps = add(), add("phone")
+    shown, kept = Shown(header(token)), Shown(header(keeps))
+    assert tokens.holder_again(shown) and tokens.holder_again(kept)
+    store.write(lambda tx: CLIENTS.revoke(tx, "laptop", "ada", 2.0))
+    assert tokens.holder_again(shown) is None
+    assert tokens.holder_again(kept) is tokens.holder(header(keeps))
+
+
+def test_what_said_nothing_may_say_something_later(tokens, add, store):
+    made_id, token = CLIENTS.new()
+    shown = Shown(header(token))
+    assert tokens.holder_again(shown) is None and tokens.holder_again(shown) is None
+    made = GatewayClient(id=made_id, name="laptop", hash=hash_of(token), made_at=1.0, made_by="ada")
+    store.write(lambda tx: CLIENTS.add(tx, made))
+    assert tokens.holder_again(shown).name == "laptop"
+
+
+def test_what_others_may_write_is_compared_every_time(add, store):
+    shown = Shown(header(add()))
+    reader = SqliteStore.open(state_dir(), read_only=True)
+    tokens = Counted(reader, 60, lambda: 0.0)
+    assert tokens.holder_again(shown) and tokens.holder_again(shown) and tokens.compared == 2
+    store.write(lambda tx: CLIENTS.revoke(tx, "laptop", "ada", 2.0))
+    assert tokens.holder_again(shown) is None
     reader.close()
 
 

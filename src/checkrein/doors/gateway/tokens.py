@@ -53,6 +53,17 @@ class Holder:
         return is_token(token, self._hash)
 
 
+class Shown:
+    """An `Authorization` header that comes again and again: who showed it, until the table is written to."""
+
+    __slots__ = ("authorization", "holder", "seen")
+
+    def __init__(self, authorization: bytes) -> None:
+        self.authorization = authorization
+        self.holder: Holder | None = None
+        self.seen: int | None = None
+
+
 class Tokens:
     """The living clients, as the store has them; read again only when the table was written to."""
 
@@ -74,6 +85,14 @@ class Tokens:
         found = self._current().get(CLIENTS.id_in(token))
         # INVARIANT: only a whole token that was not revoked lets anybody in.
         return found if found is not None and found.shows(token) else None
+
+    def holder_again(self, shown: Shown) -> Holder | None:
+        """As `holder`; the hash is made again only after the table was written to."""
+        seen = self._store.writes_to(CLIENTS.table)
+        # INVARIANT: what was found before holds while nobody wrote, so a revoked token is none at once.
+        if seen is None or seen != shown.seen:
+            shown.holder, shown.seen = self.holder(shown.authorization), seen
+        return shown.holder
 
     def _current(self) -> dict[str, Holder]:
         seen = self._store.writes_to(CLIENTS.table)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from checkrein.doors.gateway.clients import Client, Flight, Limit, Visit, read_envelope
+from checkrein.doors.gateway.clients import Client, Flight, Visit, read_envelope
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE,
@@ -233,23 +233,3 @@ def test_a_version_nobody_speaks_is_refused_with_those_we_do():
 
 def test_ids_cannot_be_guessed():
     assert len({client().id for _ in range(100)}) == 100 and len(client().id) >= 32
-
-
-def test_a_limit_is_said_once_and_can_be_put_off_and_stand_still():
-    async def go():
-        loop, told = asyncio.get_running_loop(), []
-        limit = Limit(0.02)
-        limit.watch(lambda: told.append(loop.time()))
-        limit.reschedule(None)
-        await asyncio.sleep(0.05)
-        assert told == [] and limit.when() is None and not limit.expired()
-        limit.reschedule(loop.time() + 0.02)
-        await asyncio.sleep(0.1)
-        assert len(told) == 1 and limit.expired()
-        ended = Limit(0.01)
-        ended.watch(lambda: told.append("late"))
-        ended.end()
-        await asyncio.sleep(0.05)
-        assert len(told) == 1
-
-    asyncio.run(go())

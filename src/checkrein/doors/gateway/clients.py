@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from checkrein.doors.gateway.limits import Limit
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE,
@@ -48,48 +49,6 @@ class Visit:
         self.session = session
         self.tainted_by = ""
         self.last_used = 0.0
-
-
-class Limit:
-    """How long a request may take. It can be put off and stand still; whoever waits hears that it is over."""
-
-    __slots__ = ("_expired", "_loop", "_tell", "_timer", "_when", "seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self._loop = seconds, asyncio.get_running_loop()
-        self._tell: Callable[[], None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._when: float | None = self._loop.time() + seconds
-        self._expired = False
-
-    def watch(self, tell: Callable[[], None]) -> None:
-        """Have somebody told, once, when the time is over."""
-        self._tell = tell
-        self.reschedule(self._when)
-
-    def when(self) -> float | None:
-        """The moment it is over; none while it stands still."""
-        return self._when
-
-    def expired(self) -> bool:
-        return self._expired
-
-    def reschedule(self, when: float | None) -> None:
-        self.end()
-        self._when = when
-        if when is not None:
-            self._timer = self._loop.call_at(when, self._expire)
-
-    def _expire(self) -> None:
-        self._expired, self._timer = True, None
-        if self._tell is not None:
-            self._tell()
-
-    def end(self) -> None:
-        """Nobody needs to be told any more."""
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
 
 
 class Flight:

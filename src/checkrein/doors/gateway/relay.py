@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from checkrein.doors.gateway import prompts
-from checkrein.doors.gateway.clients import Client, Exchange, Flight, Limit
+from checkrein.doors.gateway.clients import Client, Exchange, Flight
 from checkrein.doors.gateway.keeper import Unreachable
+from checkrein.doors.gateway.limits import Limits
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     CONNECTION_KEYS,
@@ -100,6 +101,7 @@ class Relay:
     def __init__(self, seal: Callable[[], Seal], clock: Callable[[], float]) -> None:
         self._seal, self._clock = seal, clock
         self.runs: dict[str, Run] = {}
+        self._limits = Limits()
 
     async def carry(self, errand: Errand, wrap: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Any:
         """The result for the client. `wrap` is told of the whole request, however many answers it takes."""
@@ -154,7 +156,7 @@ class Relay:
             flight.exchange.send(notification("notifications/progress", {**said, "progressToken": token}))
 
         flight.upstream = errand.upstream
-        flight.limit = limit = Limit(errand.seconds)
+        flight.limit = limit = self._limits.begin(errand.seconds)
         try:
             return await errand.upstream.request(
                 errand.method,

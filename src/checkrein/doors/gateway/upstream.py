@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from checkrein.doors.gateway.clients import Limit
+from checkrein.doors.gateway.limits import Limit
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE,

@@ -13,6 +13,8 @@ import msgspec
 import pytest
 
 from checkrein.errors import InputError
+from checkrein.execute.python_prelude import Names
+from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_state import pack, unpack
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused
 from scripts import SECOND, TOOLS, follow, run_in, with_engine, workers
@@ -342,3 +344,32 @@ def test_closed_engines_start_again_and_dumped_sessions_are_over():
         return await run_in(engine, "1")
 
     assert with_engine(use) == Ended(1)
+
+
+class Kept:
+    """A pool none of whose workers is forgotten: they come back because they are given back."""
+
+    def __init__(self, pool):
+        self._pool, self.workers = pool, []
+
+    def checkout(self, **options):
+        self.workers.append(self._pool.checkout(**options))
+        return self.workers[-1]
+
+    def __exit__(self, *why):
+        self._pool.__exit__(*why)
+
+
+def test_a_worker_that_comes_when_nobody_waits_any_more_is_given_back():
+    async def use(engine):
+        engine._pool = Kept(await engine.pool())
+        # More often than there are workers.
+        for _ in range(12):
+            hiring = asyncio.ensure_future(engine.hire(Wanted(Names(TOOLS, ""), SECOND), checked=False))
+            await asyncio.sleep(0)
+            hiring.cancel()
+            await asyncio.wait([hiring])
+            assert hiring.cancelled()
+        return await asyncio.wait_for(run_in(engine, "1 + 1"), 20)
+
+    assert with_engine(use, workers=1) == Ended(2)

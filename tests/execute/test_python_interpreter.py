@@ -32,14 +32,15 @@ def console():
 
 
 async def fed(interpreter, text):
-    await interpreter.step(interpreter.worker.feed_start(text, skip_type_check=True))
+    worker = interpreter.worker
+    await interpreter.step(lambda: worker.feed_start(text, skip_type_check=True))
 
 
 def test_a_script_is_put_away_with_its_worker_given_back_and_taken_up_where_it_stood():
     async def use(interpreter, engine):
         await interpreter.begin(checked=False)
         await fed(interpreter, "await asyncio.sleep(5)\n7")
-        assert interpreter.kind == "AsyncFunctionSnapshot"
+        assert interpreter.kind == "FunctionSnapshot"
         await interpreter.put_away()
         assert interpreter.worker is None and interpreter.shelf
         # The only worker there is serves another meanwhile.
@@ -50,7 +51,8 @@ def test_a_script_is_put_away_with_its_worker_given_back_and_taken_up_where_it_s
         await other.release()
         await interpreter.take_up(console(), checked=False)
         assert not interpreter.shelf
-        await interpreter.step(interpreter.snapshot.resume({"return_value": None}))
+        snapshot = interpreter.snapshot
+        await interpreter.step(lambda: snapshot.resume({"return_value": None}))
         return interpreter.kind, interpreter.snapshot.output
 
     assert with_interpreter(use) == ("MontyComplete", 7)

@@ -17,14 +17,14 @@ READ = Wanted(4, "fs__read", {"path": "a"}, 1, 0)
 NOTHING = {"return_value": None}
 
 
-class AsyncFutureSnapshot:
+class FutureSnapshot:
     """Named as the interpreter names it: that is how it is told apart."""
 
     def __init__(self, *numbers):
         self.pending_call_ids = list(numbers)
 
 
-class AsyncFunctionSnapshot:
+class FunctionSnapshot:
     def __init__(self, number=4, name="fs__read", *, system=False, owner=None, arguments=None):
         self.call_id, self.function_name, self.is_os_function, self.object_id = number, name, system, owner
         self.args, self.kwargs = (), {"path": "a"} if arguments is None else arguments
@@ -68,17 +68,17 @@ def test_a_script_that_waits_for_nothing_anybody_knows_is_ended():
 @pytest.mark.parametrize(
     ("snapshot", "more", "ours"),
     [
-        (AsyncFutureSnapshot(4), {}, True),
-        (AsyncFutureSnapshot(1, 2, 4), {"held": {1: NOTHING}, "sleeps": {2: 0.0}}, True),
-        (AsyncFutureSnapshot(4, 5), {}, False),
-        (AsyncFutureSnapshot(4), {"still": 4}, False),
-        (AsyncFunctionSnapshot(), {"still": 4}, True),
-        (AsyncFunctionSnapshot(), {}, False),
-        (AsyncFunctionSnapshot(5), {"still": 4}, False),
-        (AsyncFunctionSnapshot(system=True), {"still": 4}, False),
-        (AsyncFunctionSnapshot(owner=7), {"still": 4}, False),
-        (AsyncFunctionSnapshot(name="fs__delete"), {"still": 4}, False),
-        (AsyncFunctionSnapshot(arguments={"path": "b"}), {"still": 4}, False),
+        (FutureSnapshot(4), {}, True),
+        (FutureSnapshot(1, 2, 4), {"held": {1: NOTHING}, "sleeps": {2: 0.0}}, True),
+        (FutureSnapshot(4, 5), {}, False),
+        (FutureSnapshot(4), {"still": 4}, False),
+        (FunctionSnapshot(), {"still": 4}, True),
+        (FunctionSnapshot(), {}, False),
+        (FunctionSnapshot(5), {"still": 4}, False),
+        (FunctionSnapshot(system=True), {"still": 4}, False),
+        (FunctionSnapshot(owner=7), {"still": 4}, False),
+        (FunctionSnapshot(name="fs__delete"), {"still": 4}, False),
+        (FunctionSnapshot(arguments={"path": "b"}), {"still": 4}, False),
         (SimpleNamespace(pending_call_ids=[4]), {}, False),
     ],
 )

@@ -1,5 +1,8 @@
 """What a Python script sees, what leaves it, and how it ends."""
 
+import os
+import signal
+
 import pytest
 
 from checkrein.errors import InputError
@@ -286,43 +289,57 @@ def test_a_result_nested_beyond_reason_is_refused():
     assert "nested" in failed.message
 
 
-def test_a_script_gets_to_its_await_while_the_call_is_made():
+def test_a_script_stands_at_its_call_until_it_is_answered():
     async def go(engine):
         session = await engine.open(TOOLS, Limits())
         step = await session.start("x = await fs__read(path='a')\nx")
-        assert isinstance(step, Paused) and session._ahead.task is not None
-        await session._ahead.landed()
-        assert session.interpreter.kind == "AsyncFutureSnapshot"
+        assert isinstance(step, Paused) and session.interpreter.kind == "FunctionSnapshot"
         return await session.resume({step.wanted[0].id: Answer(value=3)})
 
     assert with_engine(go) == Ended(3)
 
 
-def test_what_goes_wrong_on_the_way_to_the_await_is_said_with_the_answer():
-    async def wrong():
-        raise RuntimeError("the worker is gone")
+def test_an_error_is_raised_where_the_script_awaits():
+    source = "try:\n    await fs__read(path='a')\nexcept RuntimeError as error:\n    text = str(error)\ntext"
+    assert run(source, answer=lambda _wanted: Answer(error="no such file")) == Ended("no such file")
 
+
+def test_a_worker_that_dies_while_a_call_is_made_is_said_with_the_answer():
     async def go(engine):
         session = await engine.open(TOOLS, Limits())
         step = await session.start("x = await fs__read(path='a')\nx")
-        await session._ahead.landed()
-        session._ahead.begin(wrong())
-        with pytest.raises(RuntimeError, match="gone"):
-            await session.resume({step.wanted[0].id: Answer(value=3)})
-        return session.interpreter.worker
+        os.kill(session.interpreter.worker.worker_pid, signal.SIGKILL)
+        failed = await session.resume({step.wanted[0].id: Answer(value=3)})
+        return failed.kind, session.interpreter.worker
 
-    assert with_engine(go) is None
+    assert with_engine(go) == ("crash", None)
 
 
 @pytest.mark.parametrize("way", ["close", "dump"])
-def test_a_script_on_its_way_to_its_await_can_be_put_away_and_ended(way):
+def test_a_script_that_stands_at_its_await_can_be_put_away_and_ended(way):
     async def go(engine):
         session = await engine.open(TOOLS, Limits())
         step = await session.start("x = await fs__read(path='a')\nx")
         if way == "close":
             await session.close()
-            return session._ahead.task, session.interpreter.worker
+            return session.interpreter.worker
         again = await engine.load(await session.dump(), TOOLS, Limits())
         return await again.resume({step.wanted[0].id: Answer(value=3)})
 
-    assert with_engine(go) == ((None, None) if way == "close" else Ended(3))
+    assert with_engine(go) == (None if way == "close" else Ended(3))
+
+
+def test_a_script_that_was_put_away_beyond_its_call_goes_on_from_there():
+    """As scripts were that wait since before they stood at their calls."""
+
+    async def go(engine):
+        session = await engine.open(TOOLS, Limits())
+        step = await session.start("x = await fs__read(path='a')\nx")
+        snapshot = session.interpreter.snapshot
+        await session.interpreter.step(lambda: snapshot.resume({"future": ...}))
+        session._pending.still = None
+        again = await engine.load(await session.dump(), TOOLS, Limits())
+        assert again.interpreter.kind == "FutureSnapshot"
+        return await again.resume({step.wanted[0].id: Answer(value=3)})
+
+    assert with_engine(go) == Ended(3)

@@ -7,6 +7,7 @@ import pytest
 from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import WARM_UP, Passed, Spares, Wanted
+from checkrein.execute.python_turns import Turns
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
 
 TOOLS = [Tool("fs__read")]
@@ -136,7 +137,7 @@ def test_a_worker_that_cannot_be_had_is_the_next_scripts_trouble():
         async def hire(_wanted):
             raise OSError("no more processes")
 
-        spares, wanted = Spares(hire), Wanted(Names(TOOLS, STUBS), Limits())
+        spares, wanted = Spares(hire, Turns()), Wanted(Names(TOOLS, STUBS), Limits())
         spares.prepare(wanted)
         await asyncio.sleep(0.01)
         assert spares.take(wanted) is None

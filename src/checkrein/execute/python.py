@@ -6,15 +6,15 @@ The eval door opens sessions here. Nothing of a script ever runs in this process
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from checkrein.errors import CheckreinError
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_session import PythonSession
-from checkrein.execute.python_spares import Passed, Spares, Wanted
+from checkrein.execute.python_spares import Passed, Spares, Wanted, ended
 from checkrein.execute.python_state import unpack
+from checkrein.execute.python_turns import Turns
 from checkrein.execute.sandbox import Limits, Tool, restored
 from checkrein.execute.seats import Seats
 
@@ -38,8 +38,8 @@ class PythonEngine:
         self._workers = workers
         self._pool: Any = None
         self._starting = asyncio.Lock()
-        self.seats, self.passed = Seats(workers), Passed()
-        self.spares = Spares(lambda wanted: self.hire(wanted, checked=True))
+        self.seats, self.passed, self.turns = Seats(workers), Passed(), Turns()
+        self.spares = Spares(lambda wanted: self.hire(wanted, checked=True), self.turns)
         self._sessions: set[PythonSession] = set()
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -60,7 +60,8 @@ class PythonEngine:
         await asyncio.gather(*self._leaving)
         pool, self._pool = self._pool, None
         if pool is not None:
-            await pool.__aexit__(None, None, None)
+            await self.turns.take(lambda: pool.__exit__(None, None, None))
+        self.turns.close()
 
     def forget(self, session: PythonSession) -> None:
         self._sessions.discard(session)
@@ -69,7 +70,7 @@ class PythonEngine:
         """A worker from the pool."""
         names, limits = wanted.names, wanted.limits
         pool = await self.pool()
-        return await pool.checkout(
+        worker = pool.checkout(
             limits={
                 # Its bytes carry the time it computed; ours, kept beside them, ends it where they do not.
                 "max_feed_duration_secs": limits.seconds,
@@ -81,18 +82,22 @@ class PythonEngine:
             type_check_format="json",
             os_policy={"sleep": "call_host"},
             external_modules=names.modules(),
-        ).__aenter__()
+        )
+        # One that comes when nobody waits for it any more is given back.
+        return await self.turns.take(worker.__enter__, lambda late: self._leave(ended(late, self.turns)))
 
     def let_go(self, worker: Any) -> asyncio.Task[None]:
         """Give a worker back; it takes a moment to forget a script, for which nobody needs to wait."""
-        task = asyncio.get_running_loop().create_task(self._let_go(worker))
+        return self._leave(self._let_go(worker))
+
+    def _leave(self, leaving: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(leaving)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
         return task
 
     async def _let_go(self, worker: Any) -> None:
-        with contextlib.suppress(Exception):
-            await worker.__aexit__(None, None, None)
+        await ended(worker, self.turns)
         self.seats.give()
 
     async def pool(self) -> Any:
@@ -104,16 +109,16 @@ class PythonEngine:
 
     async def _start(self) -> Any:
         try:
-            from pydantic_monty import AsyncMonty
+            from pydantic_monty import Monty
 
-            pool = AsyncMonty(
+            pool = Monty(
                 # One more is the spare, and two are on their way out.
                 max_processes=self._workers + 3,
                 max_checkouts_per_worker=_RUNS_PER_WORKER,
                 feed_duration_limit_grace=_POOL_GRACE,
                 turn_duration_limit_grace=_POOL_GRACE,
             )
-            await pool.__aenter__()
+            await self.turns.take(pool.__enter__)
         except (ImportError, OSError) as error:
             raise NoInterpreterError(
                 f"Python scripts cannot run here: {error}",

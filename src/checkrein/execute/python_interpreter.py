@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Protocol
 
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import Fault, fault_of, out_of_time
 from checkrein.execute.python_prelude import PRELUDE
-from checkrein.execute.python_spares import Passed, Spares, Wanted
+from checkrein.execute.python_spares import Passed, Spares, Wanted, fed
+from checkrein.execute.python_turns import Turns
 from checkrein.execute.seats import Seats
 
 _OWN_GRACE = 0.6
@@ -37,6 +40,7 @@ class Home(Protocol):
     seats: Seats
     spares: Spares
     passed: Passed
+    turns: Turns
 
     async def hire(self, wanted: Wanted, *, checked: bool) -> Any: ...
 
@@ -64,6 +68,8 @@ class Interpreter:
         self.shelf: bytes = b""
         self.spent = 0.0
         self.over = False
+        # The process of the worker, and the turn it is in.
+        self._process = 0
         self._turn: asyncio.Future[Any] | None = None
         self._stopped: Fault | None = None
 
@@ -87,30 +93,36 @@ class Interpreter:
             self.spent += time.monotonic() - began
 
     def stop(self, fault: Fault) -> None:
-        """End the turn under way; who waits for it learns why."""
+        """End the turn under way, and the worker with it; who waits for it learns why."""
         self._stopped = fault
-        if self._turn is not None:
-            self._turn.cancel()
+        self._kill()
 
-    async def step(self, turn: Awaitable[Any]) -> None:
+    def _kill(self) -> None:
+        # INVARIANT: only a worker in a turn is killed: its process is our own then, and nobody else's.
+        if self._turn is not None and self._process:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGKILL)
+
+    def _late(self) -> None:
+        self.stop(out_of_time(self._limits.seconds))
+
+    async def step(self, turn: Callable[[], Any]) -> None:
         """One turn of the interpreter, within what is left of the script's time."""
         began = time.monotonic()
-        self._turn = asyncio.ensure_future(turn)
+        self._turn = self._engine.turns.take(turn)
         left = max(0.0, self._limits.seconds - self.spent)
-        alarm = self._loop.call_later(left + _OWN_GRACE, lambda: self.stop(out_of_time(self._limits.seconds)))
+        alarm = self._loop.call_later(left + _OWN_GRACE, self._late)
         try:
             self.snapshot = await self._turn
         except monty().MontyTypingError:
             raise
         except monty().MontyError as error:
-            raise StoppedError(fault_of(error, self._limits.seconds)) from None
+            raise StoppedError(self._stopped or fault_of(error, self._limits.seconds)) from None
         except asyncio.CancelledError:
-            if self._stopped is None:
-                raise
-            raise StoppedError(self._stopped) from None
+            self._kill()
+            raise
         finally:
             alarm.cancel()
-            self._turn.cancel()
             self._turn = None
             self.spent += time.monotonic() - began
         if self.spent > self._limits.seconds:
@@ -128,16 +140,16 @@ class Interpreter:
         """A worker that knows our names and nothing else. `checked`: it looks at types before it runs."""
         if await self._check_out(checked=checked, spare=checked):
             return
-        await self.step(self.worker.feed_start(PRELUDE, skip_type_check=not checked))
-        while self.kind == "AsyncFunctionSnapshot":
-            await self.step(self.snapshot.resume_auto())
+        worker = self.worker
+        await self.step(lambda: fed(worker, PRELUDE, checked=checked))
 
     async def take_up(self, console: Console, *, checked: bool) -> None:
         """Back from bytes."""
         if not self.shelf:
             raise StoppedError(Fault("crash", "The sandbox's worker ended while the script waited."))
         await self._check_out(checked=checked, spare=False)
-        await self.step(self.worker.load_snapshot(self.shelf, print_callback=console))
+        worker, shelf = self.worker, self.shelf
+        await self.step(lambda: worker.load_snapshot(shelf, print_callback=console))
         self.shelf = b""
 
     async def put_away(self) -> None:
@@ -145,7 +157,7 @@ class Interpreter:
         if self.worker is not None:
             # One that ended on its way has none to give.
             with contextlib.suppress(monty().MontyError, RuntimeError):
-                self.shelf = await asyncio.to_thread(self.snapshot.dump)
+                self.shelf = await self._engine.turns.take(self.snapshot.dump)
             await self.release()
 
     async def _check_out(self, *, checked: bool, spare: bool) -> bool:
@@ -160,6 +172,7 @@ class Interpreter:
         except BaseException:
             engine.seats.give()
             raise
+        self._process = self.worker.worker_pid or 0
         if self.over:
             await self.release()
             self.check_open()

@@ -21,8 +21,8 @@ _NOTHING: dict[str, Any] = {"return_value": None}
 
 
 class Pending:
-    """Calls by their number. `still`: the one that stands until it is answered, because the script used its
-    value without `await`."""
+    """Calls by their number. `still`: the one the script stands at until it is answered, because nothing else
+    of it can run before."""
 
     def __init__(self, state: State | None = None) -> None:
         self.calls: dict[int, Wanted] = {each.id: each for each in state.waiting} if state else {}
@@ -68,10 +68,10 @@ class Pending:
     def is_ours(self, snapshot: Any, names: Names) -> bool:
         """Whether an interpreter back from bytes waits for what we know of, and nothing else."""
         kind = type(snapshot).__name__
-        if kind == "AsyncFutureSnapshot":
+        if kind == "FutureSnapshot":
             known = {*self.calls, *self.held, *self.sleeps}
             return self.still is None and known.issuperset(snapshot.pending_call_ids)
-        if kind != "AsyncFunctionSnapshot" or snapshot.is_os_function or snapshot.object_id:
+        if kind != "FunctionSnapshot" or snapshot.is_os_function or snapshot.object_id:
             return False
         if self.still is None or snapshot.call_id != self.still:
             return False

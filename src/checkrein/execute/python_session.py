@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any
 
 from checkrein.errors import InputError
-from checkrein.execute.python_ahead import Ahead
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import PRELUDE_FILE, Fault, of_types
 from checkrein.execute.python_interpreter import ENDED, Home, Interpreter, StoppedError, monty
@@ -39,7 +39,6 @@ class PythonSession:
         self._script = Script("")
         self._source = ""
         self._pending = Pending()
-        self._ahead = Ahead()
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._phase = "new"
@@ -146,26 +145,32 @@ class PythonSession:
         interpreter = self.interpreter
         worker, console = interpreter.worker, self._console
         try:
+            unchecked = not self._checked
             await interpreter.step(
-                worker.feed_start(source, print_callback=console, skip_type_check=not self._checked)
+                lambda: worker.feed_start(source, print_callback=console, skip_type_check=unchecked)
             )
             while getattr(interpreter.snapshot, "function_name", "") == "import_stubs":
-                await interpreter.step(interpreter.snapshot.resume_auto())
+                await interpreter.step(interpreter.snapshot.resume_auto)
         except monty().MontyTypingError as error:
             if fault := of_types(error.display(), source):
                 raise StoppedError(fault) from None
-            await interpreter.step(worker.feed_start(source, print_callback=console, skip_type_check=True))
+            await interpreter.step(
+                lambda: worker.feed_start(source, print_callback=console, skip_type_check=True)
+            )
 
     async def _go_on(self) -> Step:
-        await self._ahead.checked()
         if self.interpreter.worker is None:
             await self._seat()
         pending = self._pending
         if pending.still is not None:
             if pending.still not in pending.held:
                 return self._pause()
-            answer, pending.still = pending.held.pop(pending.still), None
-            await self._step(answer)
+            number, pending.still = pending.still, None
+            snapshot, answer = self.interpreter.snapshot, pending.held.pop(number)
+            if snapshot.allow_eager_await:
+                await self.interpreter.step(lambda: _awaited(snapshot, number, answer))
+            else:
+                await self._step(answer)
         return await self._drive()
 
     async def _drive(self) -> Step:
@@ -175,23 +180,23 @@ class PythonSession:
             kind = interpreter.kind
             if kind == "MontyComplete":
                 return self._ended(interpreter.snapshot.output)
-            if kind == "AsyncFunctionSnapshot":
+            if kind == "FunctionSnapshot":
                 await self._answer()
-            elif kind == "AsyncNameLookupSnapshot":
+            elif kind == "NameLookupSnapshot":
                 await self._look_up()
             elif not await self._settle():
                 return self._pause()
-            if pending.still is not None or self._ahead.task is not None:
+            if pending.still is not None:
                 return self._pause()
 
     async def _step(self, answer: Any) -> None:
         """On, with an answer to what the script stands at."""
-        await self.interpreter.step(self.interpreter.snapshot.resume(answer))
+        await self.interpreter.step(partial(self.interpreter.snapshot.resume, answer))
 
     async def _look_up(self) -> None:
         snapshot = self.interpreter.snapshot
         found = None if snapshot.object_id else self._names.value(snapshot.variable_name)
-        await self.interpreter.step(snapshot.resume(value=found) if found else snapshot.resume())
+        await self.interpreter.step(partial(snapshot.resume, value=found) if found else snapshot.resume)
 
     async def _answer(self) -> None:
         snapshot = self.interpreter.snapshot
@@ -223,11 +228,8 @@ class PythonSession:
         ours = where.filename.startswith("<python-input-") and where.filename != PRELUDE_FILE
         line, column = self._script.place(where.start) if ours else (0, 0)
         self._pending.calls[number] = Wanted(number, asked.tool, asked.arguments, line, column)
-        if ours and not snapshot.allow_eager_await and await self._is_plain(where.start, where.end):
+        if snapshot.allow_eager_await or (ours and await self._is_plain(where.start, where.end)):
             self._pending.still = number
-        elif snapshot.allow_eager_await:
-            # Nothing else of the script can run before the answer: it gets there while the call is judged.
-            self._ahead.begin(self.interpreter.step(snapshot.resume({"future": ...})))
         else:
             await self._step({"future": ...})
 
@@ -252,7 +254,7 @@ class PythonSession:
         """What the script asks of a system: time passes, our modules are there, and there is nothing else."""
         interpreter, snapshot = self.interpreter, self.interpreter.snapshot
         if name == "import":
-            await interpreter.step(snapshot.resume_auto())
+            await interpreter.step(snapshot.resume_auto)
         elif name == "asyncio.sleep":
             self._pending.sleeps[snapshot.call_id] = time.time() + max(0.0, float(snapshot.args[0]))
             await self._step({"future": ...})
@@ -260,7 +262,7 @@ class PythonSession:
             await interpreter.nap(float(snapshot.args[0]))
             await self._step({"return_value": None})
         else:
-            await interpreter.step(snapshot.resume_not_handled())
+            await interpreter.step(snapshot.resume_not_handled)
 
     async def _settle(self) -> bool:
         """Hand over every answer that is there; false when the script waits for one that is not."""
@@ -304,7 +306,6 @@ class PythonSession:
                 await self._shelve()
 
     async def _shelve(self) -> None:
-        await self._ahead.landed()
         await self.interpreter.put_away()
 
     async def _seat(self) -> None:
@@ -331,7 +332,6 @@ class PythonSession:
         self._phase, self.interpreter.over = "over", True
         self._engine.seats.wake(id(self))
         self.interpreter.stop(ENDED)
-        await self._ahead.give_up()
         await self.interpreter.release()
         self.interpreter.shelf = b""
         self._engine.forget(self)
@@ -339,3 +339,8 @@ class PythonSession:
             # Now that this one is through, the next may find a worker that is ready.
             self._checked = False
             self._engine.spares.prepare(self._worker_wanted)
+
+
+def _awaited(snapshot: Any, number: int, answer: dict[str, Any]) -> Any:
+    """From a call to its `await` and on with the answer: nothing else of the script can run in between."""
+    return snapshot.resume({"future": ...}).resume({number: answer})

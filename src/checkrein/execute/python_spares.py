@@ -11,11 +11,13 @@ import contextlib
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from checkrein.execute.python_prelude import PRELUDE, Names
+from checkrein.execute.python_turns import Turns
 from checkrein.execute.sandbox import Limits
 
 # Does nothing and leaves no name behind: what most scripts use is then known to the type check.
@@ -45,9 +47,9 @@ Hire = Callable[[Wanted], Awaitable[Any]]
 class Spares:
     """At most one worker that waits for a script."""
 
-    def __init__(self, hire: Hire) -> None:
+    def __init__(self, hire: Hire, turns: Turns) -> None:
         """`hire`: a worker that checks types, fresh from the pool."""
-        self._hire = hire
+        self._hire, self._turns = hire, turns
         self._ready: tuple[Wanted, Any] | None = None
         self._making: asyncio.Task[None] | None = None
         self._closed = False
@@ -70,17 +72,16 @@ class Spares:
         worker = None
         try:
             worker = await self._hire(wanted)
-            await fed(worker, PRELUDE, checked=True)
-            await fed(worker, WARM_UP, checked=True)
+            await self._turns.take(partial(_warmed_up, worker))
             before, self._ready, worker = self._ready, (wanted, worker), None
             if before is not None:
-                await _let_go(before[1])
+                await ended(before[1], self._turns)
         except Exception:  # noqa: BLE001 - the next script does without, and says what is wrong
             self._ready = None
         finally:
             self._making = None
             if worker is not None:
-                await _let_go(worker)
+                await ended(worker, self._turns)
 
     async def close(self) -> None:
         self._closed = True
@@ -89,7 +90,7 @@ class Spares:
             await asyncio.gather(self._making, return_exceptions=True)
         ready, self._ready = self._ready, None
         if ready is not None:
-            await _let_go(ready[1])
+            await ended(ready[1], self._turns)
 
 
 class Passed:
@@ -114,13 +115,20 @@ class Passed:
         return made.digest()
 
 
-async def fed(worker: Any, text: str, *, checked: bool) -> None:
+def fed(worker: Any, text: str, *, checked: bool) -> Any:
     """Have a worker run text of our own to its end."""
-    step = await worker.feed_start(text, skip_type_check=not checked)
-    while type(step).__name__ == "AsyncFunctionSnapshot":
-        step = await step.resume_auto()
+    step = worker.feed_start(text, skip_type_check=not checked)
+    while type(step).__name__ == "FunctionSnapshot":
+        step = step.resume_auto()
+    return step
 
 
-async def _let_go(worker: Any) -> None:
+def _warmed_up(worker: Any) -> None:
+    for text in (PRELUDE, WARM_UP):
+        fed(worker, text, checked=True)
+
+
+async def ended(worker: Any, turns: Turns) -> None:
+    """A worker that nobody needs any more is the pool's again, after the turn it is in."""
     with contextlib.suppress(Exception):
-        await worker.__aexit__(None, None, None)
+        await turns.take(lambda: worker.__exit__(None, None, None))

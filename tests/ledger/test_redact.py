@@ -3,6 +3,7 @@
 import json
 import time
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,24 @@ def test_a_usual_call_costs_next_to_nothing():
     for _ in range(1000):
         redactor.value(call)
     assert (time.perf_counter() - started) / 1000 < 0.000_5
+
+
+def test_every_pass_runs_where_one_of_its_hints_is_found_and_in_its_turn():
+    made = Redactor(Masking(keys=("mein-schlüssel", "Z"), patterns=("tick",)))
+    ran = []
+    hints = [each for each, _ in made._passes]
+    made._passes = tuple((each, partial(noted, ran, number)) for number, each in enumerate(hints))
+    always = [number for number, each in enumerate(hints) if each == ("",)]
+    for number, each in enumerate(hints):
+        for hint in each:
+            ran.clear()
+            made.text(f"é {hint.upper()} é {number}")
+            assert number in ran and ran == sorted({*ran})
+    ran.clear()
+    made.text("é")
+    assert ran == always and len(always) == 2
+
+
+def noted(ran, number, text):
+    ran.append(number)
+    return text

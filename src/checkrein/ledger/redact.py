@@ -6,7 +6,7 @@ Only the secret goes, never the words around it: an auditor must still see what 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -50,6 +50,8 @@ _NO_ADDITIONS = Masking()
 
 
 _SHORT, _REMEMBERED = 2_000, 512
+# Letters and signs from rare to common, as results and commands hold them; others are rarer still.
+_COMMON = "z$79/6q3|8524j=1x0-{bvky_gw.:fhmpucldaintsero "
 
 
 class Redactor:
@@ -72,6 +74,8 @@ class Redactor:
             (tuple(PROGRAMS), partial(re.sub, COMMAND, _command)),
             (always, partial(BARE_SHAPE.sub, MASK)),
         )
+        self._always = {number for number, (hints, _) in enumerate(self._passes) if "" in hints}
+        self._gates = _gates([hints for hints, _ in self._passes])
 
     def value(self, value: Any) -> Any:
         """A deep copy with its secrets masked; what hangs under a secret name is masked whatever it is."""
@@ -82,19 +86,21 @@ class Redactor:
         return self._short(text) if len(text) <= _SHORT else self._masked(text)
 
     def _masked(self, text: str) -> str:
-        lowered = text.lower()
-        for hints, mask in self._passes:
-            for hint in hints:
-                if hint in lowered:
-                    text = mask(text)
-                    break
+        lowered, wanted = text.lower(), self._always
+        for letter, hints in self._gates:
+            if letter in lowered:
+                for hint, number in hints:
+                    if hint in lowered:
+                        wanted = wanted | {number}
+        for number in sorted(wanted):
+            text = self._passes[number][1](text)
         return text
 
     def _copy(self, value: Any, secret: str, depth: int) -> Any:
         """`secret` is the secret name this value hangs under, or nothing."""
         if isinstance(value, str):
             return self.text(masked_value(value, secret) if secret else value)
-        if isinstance(value, dict | list | tuple):
+        if isinstance(value, (dict, list, tuple)):
             if depth == 0:
                 return TOO_DEEP
             if isinstance(value, dict):
@@ -109,7 +115,9 @@ class Redactor:
             if not isinstance(key, str):
                 copy[key] = self._copy(item, above, depth)
                 continue
-            secret = key if self._is_secret(key) else "" if HARMLESS_INSIDE.fullmatch(key.lower()) else above
+            secret = key if self._is_secret(key) else above
+            if above and secret is above and HARMLESS_INSIDE.fullmatch(key.lower()):
+                secret = ""
             if not secret and key in ("value", "Value"):
                 # `{"name": "DB_PASSWORD", "value": …}` names its secret next to it.
                 labels = (value.get(label) for label in ("name", "Name", "key", "Key", "header"))
@@ -175,6 +183,15 @@ class Redactor:
                 if masked != value or MASK in value:
                     at = where[1]
         return "".join([*pieces, text[kept:]])
+
+
+def _gates(passes: Sequence[Sequence[str]]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Every hint and the pass it is for, under its rarest letter: most texts hold few of those letters."""
+    gates: dict[str, list[tuple[str, int]]] = {}
+    for number, hints in enumerate(passes):
+        for hint in filter(None, hints):
+            gates.setdefault(min(hint, key=_COMMON.find), []).append((hint, number))
+    return list(gates.items())
 
 
 def _pem(found: re.Match[str]) -> str:

@@ -1,3 +1,4 @@
+import random
 import threading
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from checkrein.errors import LedgerError, StoreFullError
 from checkrein.ledger.chain import Link, first_break
 from checkrein.ledger.checkpoints import Signer, kept
-from checkrein.ledger.record import CHECKPOINT_EVERY, FILE_EVERY, Ledger, new_id
+from checkrein.ledger.record import CHECKPOINT_EVERY, FILE_EVERY, Ledger, _spelled, first_id, new_id
 from checkrein.ledger.terms import terms_of
 from checkrein.settings.sources import state_dir
 from checkrein.store import lookup, records
@@ -27,6 +28,19 @@ def test_ids_sort_by_time_and_do_not_repeat():
     assert new_id(1_800_000_000.0) < new_id(1_800_000_000.002) < new_id(1_900_000_000.0)
     assert len({new_id(5.0) for _ in range(1000)}) == 1000
     assert len(new_id(1_800_000_000.0)) == 16
+
+
+def test_ids_are_spelled_as_they_always_were():
+    moments = (0, 1_712_345_678.901, 1_800_000_000.0)
+    assert [first_id(at) for at in moments] == ["0000000000000000", "1htqw311n0000000", "1mcc5rm000000000"]
+    assert _spelled(1_800_000_000_123 << 35 | 0x5A5A5A5A5) == "1mcc5rm3vpjtb9d5"
+    assert _spelled((1 << 80) - 1) == "z" * 16
+    chance = random.Random(1)
+    numbers = sorted(chance.getrandbits(80) for _ in range(1000))
+    ids = [_spelled(number) for number in numbers]
+    assert ids == sorted(ids)
+    letters = "0123456789abcdefghjkmnpqrstvwxyz"
+    assert [sum(letters.index(x) << 5 * at for at, x in enumerate(reversed(each))) for each in ids] == numbers
 
 
 def test_records_from_many_threads_make_one_chain(ledger):

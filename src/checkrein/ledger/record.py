@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import lru_cache
 from typing import Any
 
 from checkrein.errors import CheckreinError, LedgerError
@@ -23,7 +24,8 @@ CHECKPOINT_EVERY = 1000
 _HEAD, _CARDS, _FILED, _ROWS = "ledger.head", "ledger.cards", "ledger.filed", "ledger.rows"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
-_SHIFTS = tuple(range(70, -1, -10))
+_CHANCE = 35
+_LOW = (1 << _CHANCE) - 1
 # So many are filed at once; a quarter as many, where others write anyway.
 FILE_EVERY = 64
 _SET_ASIDE = "Run `checkrein audit verify`; to go on, move the store aside and keep it as evidence."
@@ -41,10 +43,10 @@ class Ids:
     def new(self, now: float) -> str:
         moment = int(now * 1000)
         with self._lock:
-            if moment == self._last >> 35:
+            if moment == self._last >> _CHANCE:
                 self._last += 1 + self._chance(16)
             else:
-                self._last = (moment << 35) | self._chance(34)
+                self._last = (moment << _CHANCE) | self._chance(_CHANCE - 1)
             return _spelled(self._last)
 
 
@@ -53,11 +55,22 @@ new_id = Ids().new
 
 def first_id(now: float) -> str:
     """The id no call of this moment or later comes before."""
-    return _spelled(max(0, int(now * 1000)) << 35)
+    return _spelled(max(0, int(now * 1000)) << _CHANCE)
 
 
 def _spelled(number: int) -> str:
-    return "".join([_PAIRS[(number >> shift) & 1023] for shift in _SHIFTS])
+    low = number & _LOW
+    return (
+        f"{_moment(number >> _CHANCE)}{_ALPHABET[low >> 30]}"
+        f"{_PAIRS[low >> 20 & 1023]}{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
+    )
+
+
+@lru_cache(maxsize=16)
+def _moment(number: int) -> str:
+    """The part that ids of one millisecond share."""
+    pairs = "".join(_PAIRS[number >> shift & 1023] for shift in (30, 20, 10, 0))
+    return _ALPHABET[number >> 40 & 31] + pairs
 
 
 class Ledger:

@@ -9,6 +9,8 @@ from checkrein.ledger.redact import MAX_DEPTH, Redactor
 
 # Longer than any word that could be a secret.
 _MARGIN = 2_048
+# As JSON spells it: two escapes of six.
+_LONGEST_LETTER = 12
 # So many parts of a value are cut one by one.
 _FEW = 64
 
@@ -104,17 +106,26 @@ def kept(value: Any, redactor: Redactor, most: int) -> Any:
     # INVARIANT: what somebody sends, however long, holds up no other call while it is recorded.
     if isinstance(value, dict) and 0 < len(value) <= _FEW:
         # As they are cut: each has its own share.
-        room = 2 * (most // len(value)) + _MARGIN
-        parts = {key: trimmed(item, room) for key, item in value.items()}
-        few = value if all(item is value[key] for key, item in parts.items()) else parts
+        few = _shared(value, 2 * (most // len(value)) + _MARGIN)
     else:
         few = trimmed(value, 2 * most + _MARGIN)
     masked = redactor.value(few)
     return cut(masked, most) if few is value else cut(masked, most, value)
 
 
+def _shared(value: dict[Any, Any], room: int) -> dict[Any, Any]:
+    """The value itself where each part of it is short, else a copy of their beginnings."""
+    parts = {key: trimmed(item, room) for key, item in value.items()}
+    for key, item in value.items():
+        if parts[key] is not item:
+            return parts
+    return value
+
+
 def trimmed(value: Any, most: int) -> Any:
     """The value itself where it is short, else a copy of its beginning."""
+    if isinstance(value, str) and len(value) <= most:
+        return value
     room = [most]
     copy = _begun(value, room)
     return value if room[0] >= 0 else copy
@@ -135,7 +146,7 @@ def _begun(value: Any, room: list[int], depth: int = MAX_DEPTH) -> Any:
             # What masking leaves out whole need not be looked at.
             found[key] = _begun(item, room, depth - 1) if depth else item
         return found
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         items: list[Any] = []
         for item in value:
             if room[0] < 0:
@@ -158,6 +169,8 @@ def cut(value: Any, most: int, whole: Any = None) -> Any:
     `whole`: what the value is the beginning of.
     """
     whole = value if whole is None else whole
+    if whole is value and isinstance(value, str) and len(value) * _LONGEST_LETTER + 2 <= most:
+        return value
     text = canonical(value)
     size = len(text if whole is value else canonical(whole))
     if max(len(text), size) <= most:

@@ -17,6 +17,7 @@ from checkrein.store import Row
 from checkrein.store.records import COLUMNS
 
 _BODY = COLUMNS.split(", ").index("body")
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 # What the old words for an outcome say about ours.
 _OUTCOME = {"success": "success", "failure": "failure", "unknown": "pending"}
 _NEGATIVE_ANSWERS = ("denied", "answered", "expired", "cancelled")
@@ -75,8 +76,11 @@ def moment(at: float) -> str:
     """A time as ISO 8601 in UTC."""
     second = int(at // 1)
     # As `datetime` rounds: to the microsecond, and then down.
-    micros = round((at - second) * 1e6)
-    return f"{_second(second + micros // 1_000_000)}.{micros % 1_000_000 // 1000:03d}Z"
+    more, micros = divmod(round((at - second) * 1e6), 1_000_000)
+    return _second(second + more) + _MILLISECOND[micros // 1000]
+
+
+_MILLISECOND = tuple(f".{number:03d}Z" for number in range(1000))
 
 
 @lru_cache(maxsize=64)
@@ -87,7 +91,7 @@ def _second(number: int) -> str:
 def body_of_row(row: Row) -> dict[str, Any]:
     """What a stored record says; one that was tampered with may say nothing any more."""
     try:
-        body: dict[str, Any] = msgspec.json.decode(row[_BODY], type=dict)
+        body = _decode(row[_BODY])
         body["data"], body["kind"], body["entry"]
     except (msgspec.MsgspecError, KeyError):
         raise LedgerError(
@@ -101,11 +105,11 @@ def fold(rows: Iterable[Row]) -> list[Entry]:
     entries: dict[str, Entry] = {}
     for row in rows:
         body = body_of_row(row)
-        kind, data, at, seq = body["kind"], body["data"], body["at"], body["seq"]
+        kind, entry, data, at, seq = body["kind"], body["entry"], body["data"], body["at"], body["seq"]
         if kind == "decided":
-            entries[body["entry"]] = _decided(body["entry"], data, at, seq)
-        elif body["entry"] in entries and kind in _LAY:
-            _LAY[kind](entries[body["entry"]], data, at, seq)
+            entries[entry] = _decided(entry, data, at, seq)
+        elif entry in entries and kind in _LAY:
+            _LAY[kind](entries[entry], data, at, seq)
     return list(entries.values())
 
 

@@ -38,7 +38,7 @@ _FEW = 4
 _MOST_OPEN = 1_024
 _LONGEST_GOODBYE = 5.0
 _DAY_SECONDS = 86_400
-_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 Folders = Callable[[str], Path]
 
 
@@ -122,13 +122,9 @@ class Mirror:
         position = self._position
         try:
             for rows, entries in self._settled(position):
-                known = {entry.id: entry for entry in entries}
-                settled_now = [
-                    (entry, row[1])
-                    for row in rows
-                    if (entry := known.get(row[3])) is not None and entry.settled_by == row[0]
-                ]
-                for (project, _day), lines in groupby(settled_now, key=_place):
+                known = {entry.settled_by: entry for entry in entries}
+                settled_now = [(known[row[0]], row[1]) for row in rows if row[0] in known]
+                for (project, _), lines in groupby(settled_now, key=_place):
                     self._copy(project, list(lines))
                 position = rows[-1][0]
                 if pause and not self._closed:
@@ -156,13 +152,15 @@ class Mirror:
 
     def _heard(self, fresh: list[Row]) -> Iterator[tuple[list[Row], list[Entry]]]:
         for start in range(0, len(fresh), 2 * _GROUP):
-            rows = fresh[start : start + 2 * _GROUP]
+            rows, wanted = fresh[start : start + 2 * _GROUP], dict[str, None]()
             for row in rows:
-                if row[2] == "decided":
-                    self._open[row[3]] = [row]
-                elif row[3] in self._open:
-                    self._open[row[3]].append(row)
-            wanted = dict.fromkeys(row[3] for row in rows if row[2] in _SETTLING and _may_settle(row))
+                _, _, kind, entry, body, _ = row
+                if kind == "decided":
+                    self._open[entry] = [row]
+                elif entry in self._open:
+                    self._open[entry].append(row)
+                if kind in _SETTLING and (kind != "decided" or _REFUSED in body):
+                    wanted[entry] = None
             # INVARIANT: of a call that was not heard of from its beginning, everything is read.
             missing = [entry for entry in wanted if entry not in self._open]
             known = [row for entry in wanted for row in self._open.pop(entry, ())]
@@ -198,7 +196,7 @@ class Mirror:
         path = folder / f"{_day(lines[0][1])}.jsonl"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            content = b"".join([_encode(entry) + b"\n" for entry in fresh])
+            content = _encode_lines(fresh)
             # How far a file got that took only part of it, is read from the file.
             self._written.pop(folder)
             if os.write(descriptor, content) != len(content):
@@ -206,10 +204,6 @@ class Mirror:
             self._written[folder] = fresh[-1].settled_by or 0
         finally:
             os.close(descriptor)
-
-
-def _may_settle(row: Row) -> bool:
-    return row[2] != "decided" or _REFUSED in row[4]
 
 
 @lru_cache(maxsize=64)
@@ -221,9 +215,9 @@ def _day(at: float) -> str:
     return _of_day(int(at // _DAY_SECONDS))
 
 
-def _place(line: tuple[Entry, float]) -> tuple[str, str]:
+def _place(line: tuple[Entry, float]) -> tuple[str, float]:
     """The project and the day a line belongs to."""
-    return line[0].project, _day(line[1])
+    return line[0].project, line[1] // _DAY_SECONDS
 
 
 @lru_cache(maxsize=1024)

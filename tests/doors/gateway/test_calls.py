@@ -899,6 +899,7 @@ def test_a_call_taken_back_before_it_was_sent_is_cancelled_on_the_record(house, 
             held.set()
             await asyncio.sleep(60)
 
+        house.hub.inventory.outdated(house.hub.fleet.ready()[0])
         house.hub.inventory.differs = waits
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__echo"}))
         await held.wait()

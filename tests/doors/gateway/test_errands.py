@@ -30,8 +30,16 @@ class Kept:
 class Behind:
     """A server that is there, or says why not; what it offers is as accepted, or says how not."""
 
-    def __init__(self, fault=None, differs="", gone=False):
+    def __init__(self, fault=None, differs="", gone=False, ready=None, agrees=True):
         self.fault, self.said, self.gone = fault, differs, gone
+        self.ready, self.accepted = ready, agrees
+
+    def at_hand(self, server, client):
+        return self.ready
+
+    def agrees(self, upstream, tool, accepted):
+        assert (upstream, tool, accepted) == (self.ready, "read", "h")
+        return self.accepted
 
     async def reach(self, server, client):
         if self.fault is not None:
@@ -78,12 +86,14 @@ def returning(value):
 
 def test_where_everything_is_as_accepted_the_call_may_be_sent():
     assert reach(Behind()) == ("connection", [])
+    assert reach(Behind(Unreachable("never asked"), ready="at hand")) == ("at hand", [])
 
 
 @pytest.mark.parametrize(
     ("behind", "evidence"),
     [
         (Behind(Unreachable("It is stopped.")), "unreachable"),
+        (Behind(differs="It is another one.", ready="connection", agrees=False), "definition"),
         (Behind(gone=True), "unreachable"),
         (Behind(differs="Its definition there is not the accepted one."), "definition"),
     ],

@@ -35,6 +35,8 @@ class Servers(Protocol):
 
     async def reach(self, server: str, client: Client) -> Upstream: ...
 
+    def at_hand(self, server: str, client: Client) -> Upstream | None: ...
+
 
 class Came(msgspec.Struct, frozen=True):
     """What came of a call: an answer (`result`, `error`, `input`), or in `text` why there is none.
@@ -59,6 +61,9 @@ class Errands:
     async def reach(self, offered: Offered, client: Client, entry: str) -> Upstream | Came:
         """A connection where the tool is the accepted one; else why nothing ran."""
         server = offered.server
+        ready = self._servers.at_hand(server, client)
+        if ready is not None and self._inventory.agrees(ready, offered.tool, offered.hash):
+            return ready
         try:
             upstream = await self._servers.reach(server, client)
             differs = await self._inventory.differs(upstream, offered.tool, offered.hash)

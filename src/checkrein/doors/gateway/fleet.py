@@ -68,7 +68,15 @@ class Fleet:
         keeper = self._keepers.get(server)
         if keeper is None:
             raise Unreachable(f"There is no server {server!r}.", remedy="See `checkrein servers`.")
-        upstream = keeper.at_hand(client) or await keeper.reach(client)
+        return self._used(keeper.at_hand(client) or await keeper.reach(client), client)
+
+    def at_hand(self, server: str, client: Wants) -> Upstream | None:
+        """The same where it is ready now."""
+        keeper = self._keepers.get(server)
+        found = None if keeper is None else keeper.at_hand(client)
+        return None if found is None else self._used(found, client)
+
+    def _used(self, upstream: Upstream, client: Wants) -> Upstream:
         if client.id not in upstream.users:
             upstream.users.add(client.id)
             if not upstream.private_to:

@@ -62,6 +62,11 @@ class Inventory:
             reading.cancel()
         await asyncio.gather(*readings, return_exceptions=True)
 
+    def agrees(self, upstream: Upstream, tool: str, accepted: str) -> bool:
+        """Whether the tool is known to be the accepted one at this connection; no does not say it is not."""
+        known = self._hashes.get(upstream)
+        return known is not None and known.get(tool) == accepted
+
     async def differs(self, upstream: Upstream, tool: str, accepted: str) -> str:
         """Why the tool must not be called at this connection; nothing when it is the accepted one."""
         # INVARIANT: a call reaches a connection only where its tool is, word for word, what was accepted.

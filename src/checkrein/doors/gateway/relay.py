@@ -110,7 +110,9 @@ class Relay:
             return await self._park(errand, wrap)
         if errand.client.era == STATELESS:
             return await wrap(self._pass(errand))
-        return await wrap(self._converse(errand))
+        # Only a stateless server may want to know something before it answers.
+        asks = errand.upstream.era == STATELESS
+        return await wrap(self._converse(errand) if asks else self._send(errand, errand.params))
 
     # -- one request, one answer -----------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ async def project(client: Client, flight: Flight) -> str:
         return DEFAULT_PROJECT
     if client.project is None:
         client.project = asyncio.ensure_future(_asked(client, flight))
+    elif client.project.done():
+        return client.project.result()
     return await asyncio.shield(client.project)
 
 

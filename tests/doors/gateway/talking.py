@@ -1,4 +1,4 @@
-"""One connection that speaks HTTP, with an application behind it."""
+"""One connection that speaks HTTP, with an application behind it; and where a response goes without one."""
 
 import asyncio
 import contextlib
@@ -21,3 +21,28 @@ async def served(app):
     finally:
         writer.close()
         server.close()
+
+
+class Taken:
+    """Stands where a response goes, and remembers what was said; `task` is where its request is handled."""
+
+    def __init__(self, task=None):
+        self.task, self.status, self.lines, self.parts, self.ended, self.last = task, 0, b"", [], False, False
+
+    async def begin(self, status, lines):
+        assert not self.status
+        self.status, self.lines = status, lines
+
+    async def write(self, body, *, more):
+        assert self.status and not self.ended
+        self.parts.append(body)
+        self.ended = not more
+
+    async def answer(self, status, lines, body, *, last=False):
+        await self.begin(status, lines)
+        await self.write(body, more=False)
+        self.last = last
+
+    @property
+    def body(self):
+        return b"".join(self.parts)

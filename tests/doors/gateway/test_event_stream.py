@@ -1,23 +1,20 @@
 import asyncio
 
 from checkrein.doors.gateway.event_stream import MOST_WAITING, STILL_HERE, EventStream, event
+from doors.gateway.talking import Taken
 
 
-class Reader:
+class Reader(Taken):
     """The other side: takes what is written as soon as it may."""
 
     def __init__(self):
-        self.sent = []
+        super().__init__()
         self.free = asyncio.Event()
         self.free.set()
 
-    async def __call__(self, message):
+    async def write(self, body, *, more):
         await self.free.wait()
-        self.sent.append(message)
-
-    @property
-    def body(self):
-        return b"".join(each.get("body", b"") for each in self.sent)
+        await super().write(body, more=more)
 
 
 def test_an_event_is_one_line_of_data():
@@ -27,7 +24,7 @@ def test_an_event_is_one_line_of_data():
 def test_what_is_put_is_written_in_order_and_ended():
     async def run():
         reader = Reader()
-        stream = EventStream(reader, ((b"x", b"y"),))
+        stream = EventStream(reader, b"x: y\r\n")
         assert stream.put(b"1")
         running = asyncio.create_task(stream.run())
         await asyncio.sleep(0)
@@ -36,9 +33,10 @@ def test_what_is_put_is_written_in_order_and_ended():
         assert stream.put(b"3")
         await running
         assert reader.body == b"12"
-        assert (b"x", b"y") in reader.sent[0]["headers"]
-        assert (b"content-type", b"text/event-stream") in reader.sent[0]["headers"]
-        assert [each["more_body"] for each in reader.sent[1:]][-1] is False
+        assert reader.status == 200
+        assert reader.lines.startswith(b"content-type: text/event-stream\r\n")
+        assert reader.lines.endswith(b"\r\nx: y\r\n")
+        assert reader.ended
 
     asyncio.run(run())
 

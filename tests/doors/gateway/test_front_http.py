@@ -446,6 +446,16 @@ def test_with_its_token_everything_of_a_client_ends_at_once(front, store, client
     listener.close()
 
 
+def test_a_revoked_token_opens_nothing_with_the_very_next_request_of_its_connection(front, store, client):
+    client.open()
+    assert [client.ask("echo").status for _ in range(3)] == [200] * 3
+    here = client.line.sock.getsockname()
+    store.write(lambda tx: CLIENTS.revoke(tx, client.token.split("_")[1], "ada", 2.0))
+    handled = len(front.hub.handled)
+    assert client.ask("echo").status == 401
+    assert client.line.sock.getsockname() == here and len(front.hub.handled) == handled
+
+
 def drained_http(stream):
     try:
         return stream.read()
@@ -580,6 +590,16 @@ def test_a_header_that_comes_twice_is_refused(front, client, line):
 def test_lists_may_come_in_several_lines(front, client):
     sent = head(front, client, "Accept: text/html", "Connection: close", length=len(INITIALIZE)) + INITIALIZE
     assert status(raw(front.port, sent)) == 200
+
+
+def test_each_request_of_a_connection_has_a_length_of_its_own(front, client):
+    with socket.create_connection(("127.0.0.1", front.port), timeout=5) as line:
+        for length in (len(INITIALIZE), len(INITIALIZE) + 2):
+            line.sendall(head(front, client, length=length) + INITIALIZE.ljust(length))
+            assert status(line.recv(65_536)) == 200
+        line.sendall(head(front, client, length=LARGEST + 1))
+        assert status(drained(line)) == 413
+    assert len(front.hub.handled) == 2
 
 
 def test_too_much_is_refused_before_it_is_read(front, client):

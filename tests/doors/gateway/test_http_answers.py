@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from checkrein.doors.gateway.http_answers import (
+    CLOSE,
     Refused,
     busy,
     no,
@@ -14,70 +15,67 @@ from checkrein.doors.gateway.http_answers import (
 )
 from checkrein.doors.gateway.http_exchange import Exchange
 from checkrein.doors.gateway.messages import LARGEST, RpcError, notification, response
+from doors.gateway.talking import Taken
 
 
-def parts(*bodies, then=None):
-    """What a server hands over of a body, and what comes instead of its end."""
-    waiting = [{"type": "http.request", "body": body, "more_body": True} for body in bodies]
-    if then is None:
-        waiting[-1]["more_body"] = False
-    else:
-        waiting.append({"type": then})
+class Coming(Taken):
+    """A request whose body comes in parts; what comes instead of its end, where it `leaves`, is nothing."""
 
-    async def receive():
-        return waiting.pop(0)
+    def __init__(self, *bodies, leaves=False):
+        super().__init__()
+        self.waiting = [(body, True) for body in bodies]
+        if leaves:
+            self.waiting.append(None)
+        else:
+            self.waiting[-1] = bodies[-1], False
 
-    return receive
+    async def part(self):
+        return self.waiting.pop(0)
 
 
-def body_of(receive):
-    async def read():
-        return await read_body(receive, Exchange(None, 0.0, lambda: None))
-
-    return asyncio.run(read())
+def body_of(turn):
+    return asyncio.run(read_body(Exchange(turn, 0.0, lambda: None)))
 
 
 def test_a_body_is_put_together():
-    assert body_of(parts(b"abc")) == b"abc"
-    assert body_of(parts(b"a", b"", b"bc")) == b"abc"
+    assert body_of(Coming(b"abc")) == b"abc"
+    assert body_of(Coming(b"a", b"", b"bc")) == b"abc"
 
 
 def test_a_body_whose_sender_left_is_none():
-    assert body_of(parts(b"a", then="http.disconnect")) is None
-    assert body_of(parts(then="http.disconnect")) is None
+    assert body_of(Coming(b"a", leaves=True)) is None
+    assert body_of(Coming(leaves=True)) is None
 
 
 def test_more_than_a_message_is_never_held():
-    assert len(body_of(parts(b" " * LARGEST))) == LARGEST
+    assert len(body_of(Coming(b" " * LARGEST))) == LARGEST
     for bodies in ([b" " * (LARGEST + 1)], [b" " * LARGEST, b" "], [b" " * LARGEST, b"  ", b"never read"]):
         with pytest.raises(Refused) as caught:
-            body_of(parts(*bodies))
+            body_of(Coming(*bodies))
         assert caught.value.status == 413
 
 
 def sent(work):
-    """What a piece of work writes, given an exchange."""
-    written = []
-
-    async def send(message):
-        written.append(message)
+    """What a piece of work says, given an exchange."""
+    taken = Taken()
 
     async def run():
-        await work(Exchange(send, 0.0, lambda: None))
+        await work(Exchange(taken, 0.0, lambda: None))
 
     asyncio.run(run())
-    return written
+    return taken
 
 
 def test_an_answer_is_json_with_its_length():
     async def work(exchange):
-        exchange.headers = ((b"mcp-session-id", b"s"),)
+        exchange.lines = b"mcp-session-id: s\r\n"
         await send_json(exchange, response(1, {}), 404)
 
-    start, body = sent(work)
-    assert start["status"] == 404
-    assert dict(start["headers"])[b"content-length"] == b"%d" % len(body["body"])
-    assert dict(start["headers"])[b"mcp-session-id"] == b"s"
+    taken = sent(work)
+    assert taken.status == 404
+    assert taken.lines.startswith(b"content-type: application/json\r\nx-content-type-options: nosniff\r\n")
+    assert taken.lines.endswith(b"\r\nmcp-session-id: s\r\n")
+    assert taken.body == b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
 def test_after_events_the_answer_is_the_last_of_them():
@@ -86,10 +84,10 @@ def test_after_events_the_answer_is_the_last_of_them():
         await send_json(exchange, response(1, {}), 404)
         await refuse(exchange, no(500, "too late"))
 
-    start, *rest = sent(work)
-    assert start["status"] == 200
-    assert b'"result"' in rest[-1]["body"]
-    assert b"too late" not in rest[-1]["body"]
+    taken = sent(work)
+    assert taken.status == 200
+    assert b'"result"' in taken.parts[-1] and taken.ended
+    assert b"too late" not in taken.body
 
 
 def test_who_is_gone_is_told_nothing():
@@ -97,7 +95,7 @@ def test_who_is_gone_is_told_nothing():
         exchange.give_up("lost", cancel=False)
         await send_json(exchange, response(1, {}))
 
-    assert sent(work) == []
+    assert sent(work).status == 0
 
 
 def test_what_is_answered_is_not_answered_twice():
@@ -106,23 +104,29 @@ def test_what_is_answered_is_not_answered_twice():
         exchange.send(notification("n"))
         await asyncio.sleep(0)
 
-    assert len(sent(work)) == 2
+    assert sent(work).body == b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
 def test_nothing_is_an_answer_too():
-    start, body = sent(lambda exchange: send_nothing(exchange, 202))
-    assert (start["status"], body["body"]) == (202, b"")
+    taken = sent(lambda exchange: send_nothing(exchange, 202))
+    assert (taken.status, taken.lines, taken.body, taken.ended) == (202, b"", b"", True)
 
 
 def test_a_refusal_says_why_and_shows_no_session():
     async def work(exchange):
-        exchange.headers = ((b"mcp-session-id", b"s"),)
+        exchange.lines = b"mcp-session-id: s\r\n"
         await refuse(exchange, Refused(400, RpcError(-32020, "Because."), 7))
 
-    start, body = sent(work)
-    assert start["status"] == 400
-    assert b"mcp-session-id" not in dict(start["headers"])
-    assert body["body"] == b'{"jsonrpc":"2.0","id":7,"error":{"code":-32020,"message":"Because."}}'
+    taken = sent(work)
+    assert (taken.status, taken.last) == (400, False)
+    assert b"mcp-session-id" not in taken.lines
+    assert taken.body == b'{"jsonrpc":"2.0","id":7,"error":{"code":-32020,"message":"Because."}}'
+
+
+def test_a_refusal_may_be_the_last_word_of_its_connection():
+    taken = sent(lambda exchange: refuse(exchange, busy("Slow.", 2.0, CLOSE)))
+    assert (taken.status, taken.last) == (429, True)
+    assert taken.lines.endswith(b"nosniff\r\nretry-after: 2\r\n")
 
 
 def test_who_has_to_wait_is_told_how_long():

@@ -7,29 +7,22 @@ from checkrein.doors.gateway.event_stream import EventStream, event
 from checkrein.doors.gateway.http_exchange import Exchange
 from checkrein.doors.gateway.http_trail import Trails
 from checkrein.doors.gateway.messages import notification, request, response
+from doors.gateway.talking import Taken
 
 
-class Wire:
-    def __init__(self):
-        self.sent, self.aborted = [], 0
-
-    async def send(self, message):
-        self.sent.append(message)
+class Wire(Taken):
+    aborted = 0
 
     def abort(self):
         self.aborted += 1
-
-    @property
-    def body(self):
-        return b"".join(each.get("body", b"") for each in self.sent)
 
 
 def in_loop(test):
     """Runs with an exchange of its own, in a task that can be cancelled."""
 
     async def run():
-        wire = Wire()
-        return await test(wire, Exchange(wire.send, 0.0, wire.abort))
+        wire = Wire(asyncio.current_task())
+        return await test(wire, Exchange(wire, 0.0, wire.abort))
 
     asyncio.run(run())
 
@@ -41,7 +34,7 @@ def test_events_go_before_the_answer():
         exchange.send(note)
         await exchange.finish(answer)
         assert wire.body == event(note) * 2 + event(answer)
-        assert wire.sent[-1]["more_body"] is False
+        assert wire.ended
 
     in_loop(test)
 
@@ -60,7 +53,7 @@ def test_who_left_alone_is_cancelled():
         exchange.lose()
         assert await is_cancelled()
         exchange.send(notification("n"))
-        assert (wire.sent, exchange.why) == ([], "lost")
+        assert (wire.status, wire.parts, exchange.why) == (0, [], "lost")
 
     in_loop(test)
 
@@ -101,7 +94,7 @@ def test_a_newer_client_finds_everything_when_it_comes_back(listens):
         exchange.send(request(1, "elicitation/create"))
         await exchange.finish(response(1, {}))
         other = Wire()
-        stream = EventStream(other.send)
+        stream = EventStream(other)
         trails.find(b"1-1")[0].follow(stream, 1)
         await stream.run()
         asked = b"elicitation/create" in other.body

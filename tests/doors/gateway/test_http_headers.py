@@ -2,6 +2,7 @@ import pytest
 
 from checkrein.doors.gateway.http_headers import (
     MOST_HEADERS,
+    Head,
     accepts,
     foreign,
     hosts,
@@ -104,8 +105,22 @@ def test_what_a_body_is(given, right):
 
 
 @pytest.mark.parametrize(
-    ("given", "found"), [(b"17", 17), (b"0", 0), (b"-1", -1), (b"x", -1), (b"9" * 40, -1)]
+    ("given", "found"), [(b"17", 17), (b"0", 0), (b"-1", -1), (b"x", -1), (b"9" * 40, -1), (b"", -1)]
 )
 def test_announced_lengths(given, found):
-    assert length({b"content-length": given}) == found
-    assert length({}) == -1
+    assert length(given) == found
+
+
+def test_a_head_is_looked_at_once_and_says_nothing_of_the_length():
+    pairs = [(b"content-type", b"application/json"), (b"accept", b"*/*"), (b"content-length", b"3")]
+    head = Head("POST", "/mcp", pairs)
+    found, refusal = head.found()
+    assert (found, refusal) == ({b"content-type": b"application/json", b"accept": b"*/*"}, None)
+    assert head.kinds() == (True, (True, True))
+    pairs.clear()
+    assert head.found()[0] is found and head.kinds() == (True, (True, True))
+
+
+def test_a_head_that_is_refused_stays_refused():
+    head = Head("POST", "/mcp", [(b"x", b"1"), (b"x", b"2")])
+    assert head.found()[1] == head.found()[1] == (400, "The header x comes twice.")

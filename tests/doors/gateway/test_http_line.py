@@ -148,7 +148,7 @@ def test_the_request_under_way_hears_that_its_client_left(over):
 
 
 def test_lines_are_made_over_the_real_protocol():
-    async def app(scope, receive, send):
+    async def app(turn):
         """Never asked here."""
 
     async def make():

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 from checkrein.doors.gateway.event_stream import EventStream, event
 from checkrein.doors.gateway.http_sessions import MOST_KEPT, MOST_KEPT_BYTES, HttpLimits, Sessions
+from doors.gateway.talking import Taken
 
 ADA, BOB = SimpleNamespace(id="ada"), SimpleNamespace(id="bob")
 
@@ -22,21 +23,13 @@ class Place:
         return self.sessions.add(holder, now, meet)
 
 
-class Taking:
-    def __init__(self):
-        self.put = []
-
-    async def __call__(self, message):
-        self.put.append(message.get("body", b""))
-
-
-def written(stream, taking):
+def written(stream, taken):
     async def run():
         stream.end()
         await stream.run()
 
     asyncio.run(run())
-    return b"".join(taking.put)
+    return taken.body
 
 
 def test_a_session_is_found_by_its_own_holder_only():
@@ -87,19 +80,19 @@ def test_only_what_nobody_uses_expires():
 
 
 def test_messages_wait_for_somebody_who_listens():
-    session, taking = Place().add(), Taking()
+    session, taken = Place().add(), Taken()
     session.client.send({"n": 1})
-    stream = EventStream(taking)
+    stream = EventStream(taken)
     session.listen(stream)
     session.client.send({"n": 2})
-    assert written(stream, taking) == event({"n": 1}) + event({"n": 2})
+    assert written(stream, taken) == event({"n": 1}) + event({"n": 2})
     session.unlisten(stream)
     assert session.idle
 
 
 def test_another_stream_is_not_taken_away():
     session = Place().add()
-    old, new = EventStream(Taking()), EventStream(Taking())
+    old, new = EventStream(Taken()), EventStream(Taken())
     session.listen(old)
     session.listen(new)
     session.unlisten(old)
@@ -107,22 +100,22 @@ def test_another_stream_is_not_taken_away():
 
 
 def test_of_what_waits_the_oldest_makes_way():
-    session, taking = Place().add(), Taking()
+    session, taken = Place().add(), Taken()
     for number in range(MOST_KEPT + 5):
         session.deliver({"n": number})
-    stream = EventStream(taking)
+    stream = EventStream(taken)
     session.listen(stream)
-    lines = written(stream, taking).split(b"\n\n")[:-1]
+    lines = written(stream, taken).split(b"\n\n")[:-1]
     assert len(lines) == MOST_KEPT
     assert lines[0].endswith(b'{"n":5}')
 
 
 def test_what_waits_has_a_size():
-    session, taking = Place().add(), Taking()
+    session, taken = Place().add(), Taken()
     for number in range(4):
         session.deliver({"n": number, "text": "x" * (MOST_KEPT_BYTES // 2)})
     session.deliver({"text": "x" * (2 * MOST_KEPT_BYTES)})
     session.deliver({"n": "last"})
-    stream = EventStream(taking)
+    stream = EventStream(taken)
     session.listen(stream)
-    assert written(stream, taking) == event({"n": "last"})
+    assert written(stream, taken) == event({"n": "last"})

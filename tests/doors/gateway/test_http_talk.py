@@ -17,30 +17,20 @@ def post(body, more=b""):
     return b"POST /mcp HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n%b" % (more, len(body), body)
 
 
-async def body_of(receive):
-    parts = []
-    while True:
-        part = await receive()
-        if part["type"] != "http.request":
-            return None
-        parts.append(part["body"])
-        if not part["more_body"]:
-            return b"".join(parts)
+async def body_of(turn):
+    found = b""
+    while (part := await turn.part()) is not None:
+        found += part[0]
+        if not part[1]:
+            return found
+    return None
 
 
-async def echo(scope, receive, send):
-    """Says what came, with its length."""
-    body = await body_of(receive)
-    if body is None:
-        return
-    said = f"{scope['method']} {scope['path']} ".encode() + body
-    await answer(send, said)
-
-
-async def answer(send, said, status=200, headers=()):
-    head = [(b"content-length", b"%d" % len(said)), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": said})
+async def echo(turn):
+    """Says what came."""
+    body = await body_of(turn)
+    if body is not None:
+        await turn.answer(200, b"", f"{turn.head.method} {turn.head.path} ".encode() + body)
 
 
 def asked(app, *pieces, until=None):
@@ -76,10 +66,10 @@ def test_a_request_may_come_byte_by_byte():
 
 
 def test_requests_that_come_at_once_are_answered_in_their_order():
-    async def first_slow(scope, receive, send):
-        body = await body_of(receive)
+    async def first_slow(turn):
+        body = await body_of(turn)
         await asyncio.sleep(0.05 if body == b"1" else 0)
-        await answer(send, b"[%b]" % body)
+        await turn.answer(200, b"", b"[%b]" % body)
 
     found = asked(first_slow, b"".join(post(b"%d" % n) for n in range(1, 6)), until=b"[5]")
     assert [found.index(b"[%d]" % n) for n in range(1, 6)] == sorted(
@@ -91,10 +81,10 @@ def test_who_sends_before_it_was_answered_is_not_read_any_further():
     async def go():
         hold = asyncio.Event()
 
-        async def slow(scope, receive, send):
-            await body_of(receive)
+        async def slow(turn):
+            await body_of(turn)
             await hold.wait()
-            await answer(send, b"x")
+            await turn.answer(200, b"", b"x")
 
         async with served(slow) as (_reader, writer, talks, tasks):
             writer.write(post(b"1") + post(b"2"))
@@ -108,11 +98,11 @@ def test_who_sends_before_it_was_answered_is_not_read_any_further():
 
 
 def test_chunks_in_and_chunks_out():
-    async def stream(scope, receive, send):
-        body = await body_of(receive)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        await send({"type": "http.response.body"})
+    async def stream(turn):
+        body = await body_of(turn)
+        await turn.begin(200, b"")
+        await turn.write(body, more=True)
+        await turn.write(b"", more=False)
 
     given = b"POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
     found = asked(stream, given, until=b"0\r\n\r\n")
@@ -120,10 +110,10 @@ def test_chunks_in_and_chunks_out():
 
 
 def test_the_head_of_a_stream_does_not_wait_for_its_first_event():
-    async def quiet(scope, receive, send):
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"x", b"y")]})
-        await receive()
-        await receive()
+    async def quiet(turn):
+        await turn.begin(200, b"x: y\r\n")
+        await turn.part()
+        await turn.part()
 
     assert asked(quiet, GET, until=b"\r\n\r\n").startswith(b"HTTP/1.1 200 OK\r\nx: y\r\n")
 
@@ -133,10 +123,10 @@ def test_a_long_body_is_read_no_faster_than_it_is_wanted():
         want = asyncio.Event()
         found = []
 
-        async def slow(scope, receive, send):
+        async def slow(turn):
             await want.wait()
-            found.append(await body_of(receive))
-            await answer(send, b"x")
+            found.append(await body_of(turn))
+            await turn.answer(200, b"", b"x")
 
         async with served(slow) as (reader, writer, talks, _):
             body = b"z" * (20 * MOST_UNREAD)
@@ -155,16 +145,16 @@ def test_a_client_that_leaves_is_noticed_by_who_waits_for_it():
     async def go():
         seen = asyncio.Queue()
 
-        async def wait(scope, receive, send):
-            await body_of(receive)
-            seen.put_nowait(await receive())
-            await answer(send, b"nobody hears it")
+        async def wait(turn):
+            await body_of(turn)
+            seen.put_nowait(await turn.part())
+            await turn.answer(200, b"", b"nobody hears it")
 
         async with served(wait) as (_, writer, _, tasks):
             writer.write(GET)
             await asyncio.sleep(0.02)
             writer.close()
-            assert (await asyncio.wait_for(seen.get(), 5))["type"] == "http.disconnect"
+            assert await asyncio.wait_for(seen.get(), 5) is None
             await asyncio.gather(*tasks)
 
     asyncio.run(go())
@@ -174,12 +164,12 @@ def test_a_client_that_reads_slowly_holds_up_its_own_response_only():
     async def go():
         sent = []
 
-        async def much(scope, receive, send):
-            await send({"type": "http.response.start", "status": 200, "headers": []})
+        async def much(turn):
+            await turn.begin(200, b"")
             for _ in range(200):
-                await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+                await turn.write(b"x" * 65536, more=True)
                 sent.append(1)
-            await send({"type": "http.response.body"})
+            await turn.write(b"", more=False)
 
         async with served(much) as (reader, writer, _, tasks):
             writer.write(GET)
@@ -216,8 +206,8 @@ def test_the_last_request_of_a_connection_ends_it(request_):
 
 
 def test_an_answer_may_end_the_connection():
-    async def refuse(scope, receive, send):
-        await answer(send, b"no", 413, [(b"connection", b"close")])
+    async def refuse(turn):
+        await turn.answer(413, b"", b"no", last=True)
 
     async def go():
         async with served(refuse) as (reader, writer, _, _):
@@ -231,11 +221,11 @@ def test_an_answer_may_end_the_connection():
 def test_what_was_refused_unread_does_not_spoil_the_next_request():
     """The rest of a body nobody wanted is not taken for a request."""
 
-    async def picky(scope, receive, send):
-        if dict(scope["headers"]).get(b"x") == b"no":
-            await answer(send, b"no", 401)
+    async def picky(turn):
+        if dict(turn.head.headers).get(b"x") == b"no":
+            await turn.answer(401, b"", b"no")
             return
-        await echo(scope, receive, send)
+        await echo(turn)
 
     whole = post(b"GET /evil HTTP/1.1\r\n\r\n", b"X: no\r\n")
     found = asked(picky, whole[:-5], whole[-5:], post(b"good"), until=b"good")
@@ -243,8 +233,8 @@ def test_what_was_refused_unread_does_not_spoil_the_next_request():
 
 
 def test_head_has_no_body():
-    async def head(scope, receive, send):
-        await answer(send, b"not seen", 405)
+    async def head(turn):
+        await turn.answer(405, b"", b"not seen")
 
     found = asked(head, b"HEAD /mcp HTTP/1.1\r\n\r\n" + GET, until=b"not seen")
     assert found.count(b"content-length: 8\r\n\r\n") == 2 and found.count(b"not seen") == 1
@@ -252,9 +242,9 @@ def test_head_has_no_body():
 
 @pytest.mark.parametrize("when", ["before", "during", "never"])
 def test_an_application_that_fails_leaves_nobody_waiting(when):
-    async def bad(scope, receive, send):
+    async def bad(turn):
         if when == "during":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await turn.begin(200, b"")
         if when != "never":
             raise ValueError("mine")
 
@@ -281,9 +271,9 @@ def test_the_connection_ends_after_the_answer_under_way():
     async def go():
         hold = asyncio.Event()
 
-        async def slow(scope, receive, send):
+        async def slow(turn):
             await hold.wait()
-            await answer(send, b"last")
+            await turn.answer(200, b"", b"last")
 
         async with served(slow) as (reader, writer, talks, _):
             writer.write(GET)

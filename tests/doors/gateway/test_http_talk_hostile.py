@@ -20,12 +20,6 @@ def post(body, more=b""):
     return b"POST /mcp HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n%b" % (more, len(body), body)
 
 
-async def answer(send, said, status=200):
-    head = [(b"content-length", b"%d" % len(said))]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": said})
-
-
 class App:
     """Says what it heard; one that is `slow` waits before it does."""
 
@@ -33,26 +27,26 @@ class App:
         self.heard, self._slow, self._streams, self._reads = [], slow, streams, reads
         self.ended = asyncio.Event()
 
-    async def __call__(self, scope, receive, send):
-        body = await self._body(receive) if self._reads else b""
-        self.heard.append((scope["path"], body, dict(scope["headers"])))
+    async def __call__(self, turn):
+        body = await self._body(turn) if self._reads else b""
+        self.heard.append((turn.head.path, body, dict(turn.head.headers)))
         try:
             if self._streams:
-                await send({"type": "http.response.start", "status": 200, "headers": []})
-                await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+                await turn.begin(200, b"")
+                await turn.write(b"begun", more=True)
             await asyncio.sleep(self._slow)
             if self._streams:
-                await send({"type": "http.response.body", "body": b"ended"})
+                await turn.write(b"ended", more=False)
             else:
-                await answer(send, b"[%b %b]" % (scope["path"].encode(), body or b""))
+                await turn.answer(200, b"", b"[%b %b]" % (turn.head.path.encode(), body or b""))
         finally:
             self.ended.set()
 
-    async def _body(self, receive):
+    async def _body(self, turn):
         found = b""
-        while (part := await receive())["type"] == "http.request":
-            found += part["body"]
-            if not part["more_body"]:
+        while (part := await turn.part()) is not None:
+            found += part[0]
+            if not part[1]:
                 return found
         return None
 
@@ -220,8 +214,8 @@ def test_a_request_that_was_not_read_to_its_end_is_not_answered_by_the_one_befor
 def test_who_was_not_told_to_send_its_body_begins_anew():
     """Whether its body still comes cannot be known: the next request could be taken for it."""
 
-    async def refuse(scope, receive, send):
-        await answer(send, b"no", 401)
+    async def refuse(turn):
+        await turn.answer(401, b"", b"no")
 
     head = post(b"x" * 40, b"Expect: 100-continue\r\n").removesuffix(b"x" * 40)
     found, ended = asked(refuse, head, GET)
@@ -346,8 +340,8 @@ def test_a_client_that_left_is_noticed_although_it_sent_nonsense_before(loop):
     async def go():
         left = asyncio.Event()
 
-        async def listen(scope, receive, send):
-            while (await receive())["type"] != "http.disconnect":
+        async def listen(turn):
+            while await turn.part() is not None:
                 pass
             left.set()
 

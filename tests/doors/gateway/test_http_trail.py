@@ -4,23 +4,21 @@ import pytest
 
 from checkrein.doors.gateway.event_stream import EventStream
 from checkrein.doors.gateway.http_trail import MOST_BYTES, MOST_TRAILS, Trails
+from doors.gateway.talking import Taken
 
 
 def followed(trail, after):
     """What a client that comes back with this number is written."""
-    written = []
-
-    async def send(message):
-        written.append(message.get("body", b""))
+    taken = Taken()
 
     async def run():
-        stream = EventStream(send)
+        stream = EventStream(taken)
         trail.follow(stream, after)
         stream.end()
         await stream.run()
 
     asyncio.run(run())
-    return b"".join(written)
+    return taken.body
 
 
 def test_events_are_numbered_and_told_again_from_any_number():
@@ -36,14 +34,11 @@ def test_events_are_numbered_and_told_again_from_any_number():
 
 
 def test_who_follows_is_written_what_comes_until_the_end():
-    written = []
-
-    async def send(message):
-        written.append(message)
+    taken = Taken()
 
     async def run():
         trail = Trails().open()
-        stream = EventStream(send)
+        stream = EventStream(taken)
         trail.follow(stream, 0)
         running = asyncio.create_task(stream.run())
         await asyncio.sleep(0)
@@ -52,8 +47,8 @@ def test_who_follows_is_written_what_comes_until_the_end():
         await running
 
     asyncio.run(run())
-    assert b"".join(each.get("body", b"") for each in written) == b"id: 1-1\na"
-    assert written[-1]["more_body"] is False
+    assert taken.body == b"id: 1-1\na"
+    assert taken.ended
 
 
 @pytest.mark.parametrize("last", [b"", b"1", b"1-", b"1-x", b"2-1", b"1--1", b"\xff-1", b"1-" + b"9" * 20])

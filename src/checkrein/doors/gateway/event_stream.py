@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Protocol
 
 from checkrein.doors.gateway.messages import LARGEST, Message, encode
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # What may wait for a slow reader: any one message, and as much again.
 MOST_WAITING = 2 * LARGEST
 HEADERS = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-    (b"x-content-type-options", b"nosniff"),
+    b"content-type: text/event-stream\r\n"
+    b"cache-control: no-cache, no-transform\r\n"
+    b"x-accel-buffering: no\r\n"
+    b"x-content-type-options: nosniff\r\n"
 )
 STILL_HERE = b": still here\n\n"
 
@@ -29,13 +27,22 @@ def event(message: Message) -> bytes:
     return b"event: message\ndata: " + encode(message) + b"\n\n"
 
 
+class Response(Protocol):
+    """Where it goes, as `Turn` has it."""
+
+    async def begin(self, status: int, lines: bytes) -> None: ...
+
+    async def write(self, body: bytes, *, more: bool) -> None: ...
+
+
 class EventStream:
     """One response that stays open. Somebody runs `run`; everybody may `put`; `end` or `lose` is the last."""
 
-    __slots__ = ("_headers", "_over", "_queue", "_send", "_wake", "lost", "quiet_since", "waiting")
+    __slots__ = ("_lines", "_over", "_queue", "_response", "_wake", "lost", "quiet_since", "waiting")
 
-    def __init__(self, send: Send, headers: tuple[tuple[bytes, bytes], ...] = (), now: float = 0.0) -> None:
-        self._send, self._headers = send, headers
+    def __init__(self, response: Response, lines: bytes = b"", now: float = 0.0) -> None:
+        """`lines`: more headers, as they are sent."""
+        self._response, self._lines = response, lines
         self._queue: deque[bytes] = deque()
         self._wake, self._over = asyncio.Event(), False
         self.lost, self.waiting, self.quiet_since = False, 0, now
@@ -72,16 +79,14 @@ class EventStream:
     async def run(self) -> None:
         """Write until the end; returns early when the client is lost."""
         now = asyncio.get_running_loop().time
-        await self._send(
-            {"type": "http.response.start", "status": 200, "headers": [*HEADERS, *self._headers]}
-        )
+        await self._response.begin(200, HEADERS + self._lines)
         while not self.lost:
             self._wake.clear()
             last = self._over
             batch = b"".join(self._queue)
             self._queue.clear()
             if batch or last:
-                await self._send({"type": "http.response.body", "body": batch, "more_body": not last})
+                await self._response.write(batch, more=not last)
                 self.quiet_since = now()
             self.waiting = sum(map(len, self._queue))
             if last:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from checkrein.doors.gateway import http_headers, http_rules
 from checkrein.doors.gateway.clients import Client
-from checkrein.doors.gateway.event_stream import EventStream, Send
+from checkrein.doors.gateway.event_stream import EventStream
 from checkrein.doors.gateway.http_answers import (
     CLOSE,
     Pairs,
-    Receive,
     Refused,
     busy,
     no,
@@ -29,9 +29,10 @@ from checkrein.doors.gateway.http_answers import (
 )
 from checkrein.doors.gateway.http_exchange import Exchange
 from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found
-from checkrein.doors.gateway.http_line import Lines, line_maker
+from checkrein.doors.gateway.http_line import Line, Lines, line_maker
 from checkrein.doors.gateway.http_peer import Holders
 from checkrein.doors.gateway.http_sessions import HttpLimits, Session, Sessions
+from checkrein.doors.gateway.http_turn import Address, Turn
 from checkrein.doors.gateway.messages import (
     HANDSHAKE,
     HEADER_MISMATCH,
@@ -47,7 +48,7 @@ from checkrein.doors.gateway.messages import (
     is_response,
     meta_of,
 )
-from checkrein.doors.gateway.tokens import Holder, Tokens
+from checkrein.doors.gateway.tokens import Holder, Shown, Tokens
 from checkrein.errors import StoreError
 from checkrein.peers import Peer
 from checkrein.runtime import LOOPBACK, listen_on_loopback
@@ -175,16 +176,16 @@ class HttpFront:
                 exchange.open_stream().breathe(now, limits.quiet_seconds)
         self.sessions.expire(now)
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, turn: Turn) -> None:
         """One request, as its connection hands it over."""
-        line = self._lines.get(scope["client"]) if scope["type"] == "http" else None
+        line = self._lines.get(turn.address)
         if line is None:
             return
-        exchange = Exchange(send, asyncio.get_running_loop().time(), line.abort, scope["client"])
+        exchange = Exchange(turn, time.monotonic(), line.abort)
         line.busy(exchange)
         self._live.add(exchange)
         try:
-            await self._look_at(scope, receive, exchange)
+            await self._look_at(exchange, line)
         except Refused as refused:
             await refuse(exchange, refused)
         except asyncio.CancelledError:
@@ -197,50 +198,56 @@ class HttpFront:
             exchange.let_go()
             line.idle(exchange)
 
-    async def _look_at(self, scope: dict[str, Any], receive: Receive, exchange: Exchange) -> None:
-        found, refusal = http_headers.read(scope["headers"])
+    async def _look_at(self, exchange: Exchange, line: Line) -> None:
+        head = exchange.turn.head
+        found, refusal = head.found()
         if refusal is not None:
             raise no(*refusal, code=HEADER_MISMATCH, headers=CLOSE)
         refusal = http_headers.foreign(found, self._names)
         if refusal is not None:
             raise no(*refusal)
-        path, method = scope["path"], scope["method"]
-        if path == PATH:
+        if head.path == PATH:
             holder = self._known(found, exchange)
-            if method == "POST":
-                await self._post(found, receive, exchange, holder)
+            line.known = True
+            self._check_rate(exchange, holder)
+            if head.method == "POST":
+                await self._post(found, exchange, holder)
             else:
-                await self._other(method, found, exchange, holder)
-        elif path == HEALTH and method == "GET":
+                await self._other(head.method, found, exchange, holder)
+        elif head.path == HEALTH and head.method == "GET":
             await send_json(exchange, {"status": "ok"})
         else:
             raise no(404, f"There is nothing here; the gateway is at {PATH}.")
 
     def _known(self, found: Found, exchange: Exchange) -> Holder:
-        """Who asks, if its token holds and it does not ask too much."""
-        holder = self._tokens.holder(found.get(b"authorization", b""))
+        """Who asks, if its token holds."""
+        head = exchange.turn.head
+        if head.shown is None:
+            head.shown = Shown(found.get(b"authorization", b""))
+        holder = self._tokens.holder_again(head.shown)
         if holder is None:
             why = "A token is needed; `checkrein clients add NAME` makes one."
             raise no(401, why, headers=_CHALLENGE)
         exchange.holder = holder
         holder.under_way += 1
-        if (line := self._lines.get(exchange.address)) is not None:
-            line.known = True
+        return holder
+
+    def _check_rate(self, exchange: Exchange, holder: Holder) -> None:
         wait = holder.bucket.take(exchange.began)
         if wait:
             raise busy("Too many requests.", wait)
         if holder.under_way > self._limits.requests:
             raise busy("Too many requests are under way.", 1.0)
-        return holder
 
-    async def _post(self, found: Found, receive: Receive, exchange: Exchange, holder: Holder) -> None:
-        if not http_headers.is_json(found):
+    async def _post(self, found: Found, exchange: Exchange, holder: Holder) -> None:
+        is_json, accepts = exchange.turn.head.kinds()
+        if not is_json:
             raise no(415, "The body has to be application/json.")
-        if http_headers.accepts(found) != (True, True):
+        if accepts != (True, True):
             raise no(406, "Accept has to name application/json and text/event-stream.")
-        if http_headers.length(found) > LARGEST:
+        if exchange.turn.length > LARGEST:
             raise too_large()
-        body = await read_body(receive, exchange)
+        body = await read_body(exchange)
         if body is None:
             return
         exchange.read = True
@@ -286,9 +293,9 @@ class HttpFront:
             answer = await self._handled(session.client, message, exchange)
         finally:
             session.busy -= 1
-            session.last_used = asyncio.get_running_loop().time()
+            session.last_used = time.monotonic()
         if opens and "error" in answer:
-            exchange.headers = ()
+            exchange.lines = b""
             self.sessions.end(session)
         await send_json(exchange, answer)
 
@@ -302,7 +309,7 @@ class HttpFront:
         session = self.sessions.add(holder, exchange.began, meet)
         if session is None:
             raise busy("Too many sessions are open.", self._limits.spare_seconds)
-        exchange.headers = ((SESSION, session.id),)
+        exchange.lines = _named(session)
         return session
 
     def _session(self, found: Found, holder: Holder) -> Session:
@@ -322,7 +329,7 @@ class HttpFront:
         picked_up = session.trails.find(found.get(LAST_EVENT, b""))
         if picked_up[0].followed if picked_up else session.stream is not None and not session.stream.lost:
             raise no(409, "This session listens already.")
-        stream = EventStream(exchange.asgi_send, ((SESSION, session.id),), exchange.began)
+        stream = EventStream(exchange.turn, _named(session), exchange.began)
         exchange.read, exchange.cancels, exchange.stream = True, False, stream
         if picked_up:
             picked_up[0].follow(stream, picked_up[1])
@@ -332,7 +339,7 @@ class HttpFront:
             await stream.run()
         finally:
             session.unlisten(stream)
-            session.last_used = asyncio.get_running_loop().time()
+            session.last_used = time.monotonic()
 
     async def _alone(self, found: Found, message: Message, exchange: Exchange, holder: Holder) -> None:
         """The stateless era: a request that says everything about itself, twice."""
@@ -360,14 +367,14 @@ class HttpFront:
 
     async def _for_person(self, exchange: Exchange) -> bool:
         """Whether this connection is a person's own client, and not something an agent runs."""
-        line = self._lines.get(exchange.address)
+        line = self._lines.get(exchange.turn.address)
         if self._speaks is None or line is None:
             return self._speaks is None
         if line.speaks is None:
-            line.speaks = await asyncio.to_thread(self._judge, exchange.address)
+            line.speaks = await asyncio.to_thread(self._judge, exchange.turn.address)
         return line.speaks
 
-    def _judge(self, address: tuple[str, int]) -> bool:
+    def _judge(self, address: Address) -> bool:
         peer = self._holders.find(address, self.port)
         return peer is not None and self._speaks is not None and self._speaks(peer)
 
@@ -413,6 +420,10 @@ async def _given_up(exchange: Exchange) -> None:
     task.uncancel()
     if exchange.why in _GIVEN_UP:
         await refuse(exchange, no(*_GIVEN_UP[exchange.why], headers=CLOSE))
+
+
+def _named(session: Session) -> bytes:
+    return b"%b: %b\r\n" % (SESSION, session.id)
 
 
 def _can_ask(message: Message) -> bool:

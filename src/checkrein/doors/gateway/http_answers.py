@@ -6,7 +6,6 @@ Every refusal has the shape of a JSON-RPC error, so that clients can show what i
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from checkrein.doors.gateway.http_exchange import Exchange
@@ -19,12 +18,9 @@ from checkrein.doors.gateway.messages import (
     failure,
 )
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
 Pairs = tuple[tuple[bytes, bytes], ...]
 CLOSE: Pairs = ((b"connection", b"close"),)
-_JSON = (b"content-type", b"application/json")
-_SAFE = (b"x-content-type-options", b"nosniff")
-_NOTHING = (b"content-length", b"0")
+_JSON = b"content-type: application/json\r\nx-content-type-options: nosniff\r\n"
 # Of one client: how much of its requests under way is held.
 MOST_HELD = 2 * LARGEST
 
@@ -49,15 +45,15 @@ def too_large() -> Refused:
     return no(413, f"A message may have {LARGEST:,} bytes.", headers=CLOSE)
 
 
-async def read_body(receive: Receive, exchange: Exchange) -> bytes | None:
+async def read_body(exchange: Exchange) -> bytes | None:
     """The whole body; None when the client left before it was here."""
     parts: list[bytes] = []
     size = 0
     while True:
-        part = await receive()
-        if part["type"] != "http.request":
+        part = await exchange.turn.part()
+        if part is None:
             return None
-        body: bytes = part["body"]
+        body, more = part
         size += len(body)
         # INVARIANT: no more than one message is ever held, whatever length was announced.
         if size > LARGEST:
@@ -65,12 +61,14 @@ async def read_body(receive: Receive, exchange: Exchange) -> bytes | None:
         # INVARIANT: nor more than two of one client's together, however many requests it sends at once.
         if exchange.hold(len(body)) > MOST_HELD:
             raise busy("Too much is under way already.", 1.0, CLOSE)
-        if not part.get("more_body"):
+        if not more:
             return b"".join((*parts, body)) if parts else body
         parts.append(body)
 
 
-async def send_json(exchange: Exchange, message: Message, status: int = 200, headers: Pairs = ()) -> None:
+async def send_json(
+    exchange: Exchange, message: Message, status: int = 200, lines: bytes = b"", *, last: bool = False
+) -> None:
     """The answer: the last event where events went before it, else the whole response."""
     if exchange.stream is not None:
         await exchange.finish(message)
@@ -78,19 +76,17 @@ async def send_json(exchange: Exchange, message: Message, status: int = 200, hea
     if exchange.why == "lost":
         return
     exchange.why = exchange.why or "answered"
-    body = encode(message)
-    head = [_JSON, _SAFE, (b"content-length", b"%d" % len(body)), *exchange.headers, *headers]
-    await exchange.asgi_send({"type": "http.response.start", "status": status, "headers": head})
-    await exchange.asgi_send({"type": "http.response.body", "body": body})
+    await exchange.turn.answer(status, _JSON + exchange.lines + lines, encode(message), last=last)
 
 
 async def send_nothing(exchange: Exchange, status: int) -> None:
-    await exchange.asgi_send({"type": "http.response.start", "status": status, "headers": [_NOTHING]})
-    await exchange.asgi_send({"type": "http.response.body", "body": b""})
+    await exchange.turn.answer(status, b"", b"")
 
 
 async def refuse(exchange: Exchange, refused: Refused) -> None:
     """Say no, unless the client was already told something else."""
     if exchange.stream is None:
-        exchange.headers = ()
-        await send_json(exchange, failure(refused.known, refused.error), refused.status, refused.headers)
+        exchange.lines = b""
+        lines = b"".join(b"%b: %b\r\n" % each for each in refused.headers if each not in CLOSE)
+        last = CLOSE[0] in refused.headers
+        await send_json(exchange, failure(refused.known, refused.error), refused.status, lines, last=last)

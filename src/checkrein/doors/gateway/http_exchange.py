@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from checkrein.doors.gateway.event_stream import EventStream, Send, event
+from checkrein.doors.gateway.event_stream import EventStream, event
 from checkrein.doors.gateway.http_sessions import Session
 from checkrein.doors.gateway.http_trail import SINCE, Trail
+from checkrein.doors.gateway.http_turn import Turn
 from checkrein.doors.gateway.messages import Message, is_request
 from checkrein.doors.gateway.tokens import Holder
 
@@ -19,27 +20,12 @@ class Exchange:
     """Made by the front for each request; the hub sends through it while it handles the request."""
 
     __slots__ = (
-        *(
-            "_abort",
-            "_task",
-            "_trail",
-            "_writer",
-            "address",
-            "asgi_send",
-            "began",
-            "cancels",
-            "headers",
-            "held",
-            "holder",
-        ),
-        *("read", "session", "stream", "why"),
+        *("_abort", "_trail", "_writer", "began", "cancels", "held", "holder", "lines"),
+        *("read", "session", "stream", "turn", "why"),
     )
 
-    def __init__(
-        self, send: Send, now: float, abort: Callable[[], None], address: tuple[str, int] = ("", 0)
-    ) -> None:
-        self.asgi_send, self.began, self._abort, self.address = send, now, abort, address
-        self._task = asyncio.current_task()
+    def __init__(self, turn: Turn, now: float, abort: Callable[[], None]) -> None:
+        self.turn, self.began, self._abort = turn, now, abort
         self._writer: asyncio.Task[None] | None = None
         self.holder: Holder | None = None
         # How much of the request's body was read.
@@ -47,7 +33,8 @@ class Exchange:
         self.session: Session | None = None
         self._trail: Trail | None = None
         self.stream: EventStream | None = None
-        self.headers: tuple[tuple[bytes, bytes], ...] = ()
+        # Headers of the response besides those that all have, as they are sent.
+        self.lines = b""
         # Why nothing is sent any more: lost (the client left), late (its body never came), revoked,
         # closing, answered.
         self.why = ""
@@ -94,7 +81,7 @@ class Exchange:
     def open_stream(self) -> EventStream:
         if self.stream is None:
             loop = asyncio.get_running_loop()
-            self.stream = EventStream(self.asgi_send, self.headers, self.began)
+            self.stream = EventStream(self.turn, self.lines, self.began)
             if self.session is not None and self.session.client.version >= SINCE:
                 self._trail = self.session.trails.open()
                 self.stream.put(self._trail.primer)
@@ -122,5 +109,5 @@ class Exchange:
         self.why = why
         if self.stream is not None:
             self.stream.lose()
-        if cancel and self._task is not None:
-            self._task.cancel()
+        if cancel and self.turn.task is not None:
+            self.turn.task.cancel()

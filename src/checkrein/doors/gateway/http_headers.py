@@ -5,6 +5,8 @@ A refusal is (status, why). A header that comes twice could be read in two ways,
 
 from __future__ import annotations
 
+from checkrein.doors.gateway.tokens import Shown
+
 Headers = list[tuple[bytes, bytes]]
 Found = dict[bytes, bytes]
 Refusal = tuple[int, str]
@@ -19,6 +21,36 @@ _EVENTS = frozenset({b"text/event-stream", b"text/*", b"*/*"})
 # Clients send the same few texts over and over; what they say is worked out once.
 _MOST_KNOWN = 256
 _accepted: dict[bytes, tuple[bool, bool]] = {}
+
+
+class Head:
+    """A request as far as its headers: one for all requests of a connection that begin with the same letters.
+
+    INVARIANT: nothing here depends on the length of the body, in which alone they may differ.
+    """
+
+    __slots__ = ("_found", "_kinds", "headers", "method", "path", "shown")
+
+    def __init__(self, method: str, path: str, headers: Headers) -> None:
+        self.method, self.path, self.headers = method, path, headers
+        self._found: tuple[Found, Refusal | None] | None = None
+        self._kinds: tuple[bool, tuple[bool, bool]] | None = None
+        # The token in it, once somebody looked at that.
+        self.shown: Shown | None = None
+
+    def found(self) -> tuple[Found, Refusal | None]:
+        """Headers by name, but for the length, and why they are refused, if they are."""
+        if self._found is None:
+            self._found = read(self.headers)
+            self._found[0].pop(b"content-length", None)
+        return self._found
+
+    def kinds(self) -> tuple[bool, tuple[bool, bool]]:
+        """Whether the body is JSON, and what the client `accepts`."""
+        if self._kinds is None:
+            found, _ = self.found()
+            self._kinds = is_json(found), accepts(found)
+        return self._kinds
 
 
 def read(headers: Headers) -> tuple[Found, Refusal | None]:
@@ -80,7 +112,6 @@ def _media_type(text: bytes) -> bytes:
     return text.partition(b";")[0].strip().lower()
 
 
-def length(found: Found) -> int:
-    """The announced length of the body; -1 when it comes in chunks or says nothing of use."""
-    given = found.get(b"content-length", b"")
+def length(given: bytes) -> int:
+    """The announced length of a body; -1 where that says nothing of use."""
     return int(given) if given.isdigit() and len(given) <= 15 else -1

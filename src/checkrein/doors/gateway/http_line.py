@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from checkrein.doors.gateway.http_talk import LARGEST_HEAD, Address, App, Talk
+from checkrein.doors.gateway.http_talk import LARGEST_HEAD, App, Talk
+from checkrein.doors.gateway.http_turn import Address
 
 Lines = dict[Address, "Line"]
 _FULL = (
@@ -57,7 +58,7 @@ class Line(asyncio.Protocol):
             return
         self.address = transport.get_extra_info("peername")[:2]
         self._lines[self.address] = self
-        self.since = asyncio.get_running_loop().time()
+        self.since = time.monotonic()
         self._inner.connection_made(self._transport)
 
     def _has_room(self) -> bool:
@@ -80,7 +81,7 @@ class Line(asyncio.Protocol):
                 return
             self._head += len(data)
             if self.since == math.inf:
-                self.since = asyncio.get_running_loop().time()
+                self.since = time.monotonic()
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:

@@ -1,6 +1,6 @@
 """HTTP/1.1 on one connection: httptools reads requests, which are answered one after the other.
 
-`Line` holds it to our limits. The application is called as ASGI has it, with one task for each request.
+`Line` holds it to our limits. The application is called with each request, in a task of its own.
 """
 
 from __future__ import annotations
@@ -8,24 +8,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
 
-from checkrein.doors.gateway.http_turn import STATUS, Message, Turn
+from checkrein.doors.gateway.http_headers import Head, length
+from checkrein.doors.gateway.http_turn import STATUS, Address, Turn
 
-Address = tuple[str, int]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[dict[str, Any], Receive, Send], Any]
+App = Callable[[Turn], Coroutine[Any, Any, None]]
 # Headers, trailers and whatever else is no body, before more of it ends the connection.
 LARGEST_HEAD = 64 << 10
 # Headers of one request that are held at all, each of which takes far more room than it has letters.
 MOST_LINES = 512
 # Requests that were sent before the one in front of them was answered.
 MOST_BEHIND = 64
+# Headers that say how a request is read.
+_HEEDED = frozenset({b"content-length", b"expect", b"transfer-encoding"})
 _UNREADABLE = b"Invalid HTTP request received."
 _REFUSAL = (
     STATUS[400]
@@ -38,12 +38,14 @@ _REFUSAL = (
 class Talk(asyncio.Protocol):
     """The protocol of one connection."""
 
+    _loop: asyncio.AbstractEventLoop
+
     def __init__(self, app: App, tasks: set[asyncio.Task[None]]) -> None:
         self._app, self._tasks = app, tasks
         self._transport: asyncio.Transport | None = None
         self._parser = _parser_for(self)
-        self._address: Address | None = None
-        self._url, self._headers, self._expects = b"", list[tuple[bytes, bytes]](), False
+        self.address: Address = ("", 0)
+        self._url, self._headers, self._expects, self._length = b"", list[tuple[bytes, bytes]](), False, -1
         # The request being read; the one being answered, and those behind it.
         self._read: Turn | None = None
         self._turn: Turn | None = None
@@ -58,7 +60,8 @@ class Talk(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._address = transport.get_extra_info("peername")[:2]
+        self._loop = asyncio.get_running_loop()
+        self.address = transport.get_extra_info("peername")[:2]
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         self._transport = None
@@ -128,7 +131,7 @@ class Talk(asyncio.Protocol):
         """Until the client has read enough, or left."""
         while self.full:
             if self._drained is None:
-                self._drained = asyncio.get_running_loop().create_future()
+                self._drained = self._loop.create_future()
             await asyncio.shield(self._drained)
 
     def shutdown(self) -> None:
@@ -159,20 +162,22 @@ class Talk(asyncio.Protocol):
     # What the parser says
 
     def on_message_begin(self) -> None:
-        self._url, self._headers, self._expects = b"", [], False
+        self._url, self._headers, self._expects, self._length = b"", [], False, -1
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        if name in (b"expect", b"transfer-encoding"):
+        if name in _HEEDED:
             self._heed(name, value.strip().lower())
         self._headers.append((name, value))
 
     def _heed(self, name: bytes, value: bytes) -> None:
         if name == b"expect":
             self._expects = value == b"100-continue"
+        elif name == b"content-length":
+            self._length = length(value)
         elif value != b"chunked":
             raise ValueError("a body in an encoding nobody reads here")
 
@@ -186,24 +191,12 @@ class Talk(asyncio.Protocol):
             return
         if len(self._behind) >= MOST_BEHIND or len(self._headers) > MOST_LINES:
             raise ValueError("more than anybody sends")
-        scope = {
-            "type": "http",
-            "client": self._address,
-            "method": parser.get_method().decode("ascii"),
-            "path": path,
-            "headers": self._headers,
-        }
+        head = Head(parser.get_method().decode("ascii"), path, self._headers)
         # INVARIANT: what comes behind a body (trailers) is no header of its request.
         self._headers = []
         new = parser.get_http_version() == "1.1"
         keep = new and parser.should_keep_alive()
-        turn = self._read = Turn(self, scope, keep_alive=keep, expects=new and self._expects)
-        if self._turn is None or self._turn.over:
-            self._start(turn)
-        else:
-            # INVARIANT: who sends before it was answered is not read any further.
-            self._behind.append(turn)
-            self._pause()
+        self._take(Turn(self, head, self._length, keep_alive=keep, expects=new and self._expects))
 
     def on_body(self, body: bytes) -> None:
         turn, self._loose = self._read, 0
@@ -217,25 +210,38 @@ class Talk(asyncio.Protocol):
 
     # One request after the other
 
+    def _take(self, turn: Turn) -> None:
+        self._read, self._loose = turn, 0
+        if self._turn is None or self._turn.over:
+            self._start(turn)
+        else:
+            # INVARIANT: who sends before it was answered is not read any further.
+            self._behind.append(turn)
+            self._pause()
+
     def _start(self, turn: Turn) -> None:
         self._turn = turn
-        task = asyncio.get_running_loop().create_task(self._run(turn))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        turn.task = self._loop.create_task(self._run(turn))
+        self._tasks.add(turn.task)
 
     async def _run(self, turn: Turn) -> None:
+        try:
+            await self._answer(turn)
+        finally:
+            if turn.task is not None:
+                self._tasks.discard(turn.task)
+
+    async def _answer(self, turn: Turn) -> None:
         # Whatever it is, its client hears that nothing comes.
         with contextlib.suppress(BaseException):
-            await self._app(turn.scope, turn.receive, turn.send)
+            await self._app(turn)
         if turn.over or turn.gone:
             return
         if turn.started:
             turn.flush()
             self.close()
             return
-        headers = [(b"content-length", b"0"), (b"connection", b"close")]
-        await turn.send({"type": "http.response.start", "status": 500, "headers": headers})
-        await turn.send({"type": "http.response.body"})
+        await turn.answer(500, b"", b"", last=True)
 
     def answered(self, turn: Turn) -> None:
         """A response was sent to its end: the next one's turn."""

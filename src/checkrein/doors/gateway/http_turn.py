@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, MutableMapping
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Protocol
 
-Message = MutableMapping[str, Any]
+from checkrein.doors.gateway.http_headers import Head
+
+Address = tuple[str, int]
 # So much of a body waits to be asked for before reading pauses.
 MOST_UNREAD = 64 << 10
 STATUS = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
-_GONE = {"type": "http.disconnect"}
+_CLOSE = b"connection: close\r\n"
 
 
 class Wire(Protocol):
     """The connection, as far as a request needs it; `full`: the client is slow to read."""
 
     full: bool
+    address: Address
 
     def write(self, data: bytes) -> None: ...
 
@@ -29,21 +31,31 @@ class Wire(Protocol):
 
 
 class Turn:
-    """One request and its response."""
+    """One request and its response: all at once with `answer`, or `begin` and then `write` to its end.
+
+    `length` is what was announced of the body, -1 where nothing was; `task` is where the request is handled.
+    """
 
     __slots__ = (
-        *("_chunked", "_expects", "_fresh", "_head", "_left", "_more", "_news", "_parts", "_size", "_wire"),
-        *("gone", "keep_alive", "over", "scope", "started"),
+        *("_expects", "_fresh", "_more", "_news", "_parts", "_said", "_size", "_wire"),
+        *("gone", "head", "keep_alive", "length", "over", "started", "task"),
     )
 
-    def __init__(self, wire: Wire, scope: dict[str, Any], *, keep_alive: bool, expects: bool) -> None:
-        self._wire, self.scope, self.keep_alive, self._expects = wire, scope, keep_alive, expects
+    def __init__(self, wire: Wire, head: Head, length: int, *, keep_alive: bool, expects: bool) -> None:
+        self._wire, self.head, self.length = wire, head, length
+        self.keep_alive, self._expects = keep_alive, expects
+        self.task: asyncio.Task[None] | None = None
         self._parts: list[bytes] = []
         self._size, self._more, self._fresh = 0, True, False
         self._news: asyncio.Future[None] | None = None
-        self._head, self._chunked, self._left = b"", False, 0
+        # Of the response: what was said but has not left.
+        self._said = b""
         # Whether the client left, and whether the response has begun and was sent to its end.
         self.gone = self.started = self.over = False
+
+    @property
+    def address(self) -> Address:
+        return self._wire.address
 
     # The request
 
@@ -68,7 +80,8 @@ class Turn:
         if news is not None and not news.done():
             news.set_result(None)
 
-    async def receive(self) -> dict[str, Any]:
+    async def part(self) -> tuple[bytes, bool] | None:
+        """What came of the body, and whether more does; None when the client left, or has its response."""
         if self._expects:
             self._expects = False
             self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -77,70 +90,69 @@ class Turn:
             self._news = asyncio.get_running_loop().create_future()
             await self._news
         if self.gone or self.over:
-            return _GONE
+            return None
         parts, self._parts, self._size, self._fresh = self._parts, [], 0, False
-        body = parts[0] if len(parts) == 1 else b"".join(parts)
-        return {"type": "http.request", "body": body, "more_body": self._more}
+        return parts[0] if len(parts) == 1 else b"".join(parts), self._more
 
     # The response
 
-    async def send(self, message: Message) -> None:
+    async def answer(self, status: int, lines: bytes, body: bytes, *, last: bool = False) -> None:
+        """A whole response. `lines` are headers as they are sent; `last`: the connection ends with it."""
+        if await self._begun(last):
+            said = b"%b%bcontent-length: %d\r\n%b\r\n"
+            head = said % (STATUS[status], lines, len(body), b"" if self.keep_alive else _CLOSE)
+            # Head and body of an answer are one packet.
+            self._end(head if self.head.method == "HEAD" else head + body)
+
+    async def begin(self, status: int, lines: bytes) -> None:
+        """A response that comes bit by bit."""
+        if await self._begun(last=False):
+            close = b"" if self.keep_alive else _CLOSE
+            self._said = b"%b%b%btransfer-encoding: chunked\r\n\r\n" % (STATUS[status], lines, close)
+            # Nobody knows when the first of it comes.
+            asyncio.get_running_loop().call_soon(self.flush)
+
+    async def _begun(self, last: bool) -> bool:
+        """Whether there is anybody to respond to, once what was said before has been read."""
+        if self._wire.full and not self.gone:
+            await self._wire.drained()
+        if self.gone:
+            return False
+        if self.started:
+            raise RuntimeError("a second response to one request")
+        self.started = True
+        if last or self._expects:
+            # INVARIANT: who was not told to send its body may leave it out: nobody guesses what comes next.
+            self.keep_alive = self._expects = False
+        return True
+
+    async def write(self, body: bytes, *, more: bool) -> None:
+        """More of a response that has begun."""
         if self._wire.full and not self.gone:
             await self._wire.drained()
         if self.gone:
             return
-        if self.over or (message["type"] == "http.response.start") is self.started:
-            raise RuntimeError(f"{message['type']} out of turn")
-        if not self.started:
-            self._begin(message["status"], message["headers"])
+        if self.over or not self.started:
+            raise RuntimeError("a body without its head")
+        data = b"" if self.head.method == "HEAD" or not body else b"%x\r\n%b\r\n" % (len(body), body)
+        if more:
+            self._said += data
+            self.flush()
         else:
-            self._go_on(message.get("body", b""), message.get("more_body", False))
-
-    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        if self._expects:
-            # INVARIANT: who was not told to send its body may leave it out: nobody guesses what comes next.
-            self.keep_alive = self._expects = False
-        self.started = True
-        found, known = [STATUS[status]], False
-        for name, value in headers:
-            if name == b"content-length":
-                known, self._left = True, int(value)
-            elif name == b"connection" and value == b"close":
-                self.keep_alive = False
-                continue
-            found += (name, b": ", value, b"\r\n")
-        if not self.keep_alive:
-            found.append(b"connection: close\r\n")
-        if not known:
-            self._chunked = True
-            found.append(b"transfer-encoding: chunked\r\n")
-            # Nobody knows when the first of it comes; a response of known length comes at once.
-            asyncio.get_running_loop().call_soon(self.flush)
-        found.append(b"\r\n")
-        self._head = b"".join(found)
+            end = b"" if self.head.method == "HEAD" else b"0\r\n\r\n"
+            said, self._said = self._said, b""
+            self._end(said + data + end)
 
     def flush(self) -> None:
         """What was said so far leaves."""
-        head, self._head = self._head, b""
-        if head and not self.gone:
-            self._wire.write(head)
+        said, self._said = self._said, b""
+        if said and not self.gone:
+            self._wire.write(said)
 
-    def _go_on(self, body: bytes, more: bool) -> None:
-        data = body
-        if self.scope["method"] == "HEAD":
-            data, self._left = b"", 0
-        elif self._chunked:
-            data = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            data = data if more else data + b"0\r\n\r\n"
-        else:
-            self._left -= len(body)
-            if self._left < 0 or (self._left and not more):
-                raise RuntimeError("a body of another length than announced")
-        head, self._head = self._head, b""
-        # Head and body of an answer are one packet.
-        if head or data:
-            self._wire.write(head + data)
-        if not more:
-            self.over, self._parts = True, []
+    def _end(self, data: bytes) -> None:
+        if data:
+            self._wire.write(data)
+        self.over, self._parts = True, []
+        if self._news is not None:
             self._tell()
-            self._wire.answered(self)
+        self._wire.answered(self)

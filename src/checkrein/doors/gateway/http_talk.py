@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import httptools
 
+from checkrein.doors.gateway.http_again import Again, remembered
 from checkrein.doors.gateway.http_headers import Head, length
 from checkrein.doors.gateway.http_turn import STATUS, Address, Turn
 
@@ -46,6 +47,11 @@ class Talk(asyncio.Protocol):
         self._parser = _parser_for(self)
         self.address: Address = ("", 0)
         self._url, self._headers, self._expects, self._length = b"", list[tuple[bytes, bytes]](), False, -1
+        # Whether the parser stands between two requests; what it was given there.
+        self._between, self._fed = True, b""
+        # The last head, if it may come again; how much is to come of the body behind one that did.
+        self._again: Again | None = None
+        self._owed = 0
         # The request being read; the one being answered, and those behind it.
         self._read: Turn | None = None
         self._turn: Turn | None = None
@@ -78,6 +84,11 @@ class Talk(asyncio.Protocol):
         if self._deaf:
             return
         self._loose += len(data)
+        if self._again is not None and self._between:
+            data = self._by_heart(data, self._again)
+            if not data:
+                return
+        self._fed = data if self._between else b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as wish:
@@ -88,6 +99,24 @@ class Talk(asyncio.Protocol):
             # INVARIANT: headers and trailers without end are cut, also while an earlier request is answered.
             if self._loose > LARGEST_HEAD or len(self._headers) > MOST_LINES:
                 self._spoilt()
+
+    def _by_heart(self, data: bytes, again: Again) -> bytes:
+        """Take a request whose head was read before; what is left is for the parser, which saw none of it."""
+        start = 0
+        if not self._owed:
+            # INVARIANT: that is for requests that come alone; who sends ahead is read by the parser.
+            found = again.find(data) if self._turn is None or self._turn.over else None
+            if found is None:
+                return data
+            self._owed, start = found
+            self._take(Turn(self, again.head, self._owed, keep_alive=True, expects=False))
+        body = data[start : start + self._owed]
+        self._owed -= len(body)
+        if body:
+            self.on_body(body)
+        if not self._owed:
+            self.on_message_complete()
+        return data[start + len(body) :]
 
     def _without_upgrade(self, rest: bytes) -> None:
         """Nothing here is upgraded to. INVARIANT: the body of who wishes it is a body, and no request."""
@@ -163,6 +192,7 @@ class Talk(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._expects, self._length = b"", [], False, -1
+        self._between = False
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -182,7 +212,7 @@ class Talk(asyncio.Protocol):
             raise ValueError("a body in an encoding nobody reads here")
 
     def on_headers_complete(self) -> None:
-        parser, self._loose = self._parser, 0
+        parser, self._loose, self._again = self._parser, 0, None
         path = "/mcp" if self._url == b"/mcp" else _path(self._url, self._headers)
         if parser.should_upgrade():
             if parser.get_method() == b"CONNECT":
@@ -196,6 +226,10 @@ class Talk(asyncio.Protocol):
         self._headers = []
         new = parser.get_http_version() == "1.1"
         keep = new and parser.should_keep_alive()
+        if keep:
+            self._again = remembered(self._fed, head)
+        # What comes behind it in one piece with it begins somewhere else.
+        self._fed = b""
         self._take(Turn(self, head, self._length, keep_alive=keep, expects=new and self._expects))
 
     def on_body(self, body: bytes) -> None:
@@ -204,7 +238,7 @@ class Talk(asyncio.Protocol):
             self._pause()
 
     def on_message_complete(self) -> None:
-        turn, self._read = self._read, None
+        turn, self._read, self._between = self._read, None, True
         if turn is not None and not turn.over:
             turn.complete()
 

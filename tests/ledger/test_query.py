@@ -2,7 +2,7 @@ import pytest
 
 from checkrein.call import tool_call
 from checkrein.errors import InputError, NotFoundError
-from checkrein.ledger.query import Filter, entries, entry, stats
+from checkrein.ledger.query import Filter, _page, entries, entry, stats
 
 
 @pytest.fixture
@@ -67,3 +67,27 @@ def test_stats_count_everything_once(pipeline, calls):
     assert counted["decision"] == {"logged_only": 4, "blocked": 3, "human_required": 3}
     assert counted["domain"] == {"file_read": 4, "git_remote": 3, "shell_exec": 3}
     assert stats(entries(pipeline.store, Filter(project="/q")))["calls"] == 4
+
+
+ODD = ["s 1", "é", 'say "s1"', "a\\b", "\\udc80", "x\x7f", "tab\t", "\u2028", "%_", "ключ", "[]{}:,"]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("filed", [False, True])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_whatever_a_session_is_called_its_calls_are_found_filed_or_not(pipeline, name, filed, fallback):
+    # A number that long makes the whole record be spelled with escapes.
+    arguments = {"command": "ls", "more": 10**30 if fallback else 1}
+    raw = {"tool": "Bash", "arguments": arguments, "project": f"/{name}"}
+    wanted = pipeline.decide(tool_call({**raw, "session": name})).entry
+    pipeline.decide(tool_call({**raw, "session": f"{name}."}))
+    if filed:
+        pipeline.store.write(pipeline.ledger.file)
+    terms = [Filter(session=name).terms(), Filter(project=f"/{name}", session=name).terms()]
+    assert [_page(pipeline.store, each, "", "", 10) for each in terms] == [[wanted], [wanted]]
+
+
+def test_a_call_of_no_session_is_found_by_that(pipeline):
+    wanted = pipeline.decide(tool_call({"tool": "Bash", "arguments": {"command": "ls"}})).entry
+    pipeline.decide(tool_call({"tool": "Bash", "arguments": {"command": "ls"}, "session": "s"}))
+    assert found(pipeline, session="") == [wanted]

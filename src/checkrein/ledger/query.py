@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from checkrein.ledger.terms import REMEMBERED, term, terms_of
 from checkrein.store import Reader, lookup, records
 
 _PAGE = 200
+_PLAIN = re.compile(r"[ !#-\[\]-~]+")
 
 
 class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,7 +52,7 @@ def entries(reader: Reader, wanted: Filter, limit: int | None = None) -> Iterato
 
 def _page(reader: Reader, terms: list[str], low: str, before: str, limit: int) -> list[str]:
     """The newest ids that fit: those filed under the terms, and the few recorded since the last filing."""
-    recent = records.after(reader, lookup.filed(reader), ("decided",)) if terms else ()
+    recent = records.after(reader, lookup.filed(reader), ("decided",), holding=_said(terms)) if terms else ()
     fitting = {
         row[3]
         for row in recent
@@ -60,6 +62,12 @@ def _page(reader: Reader, terms: list[str], low: str, before: str, limit: int) -
     }
     filed = lookup.find(reader, terms, low, before, limit)
     return sorted(fitting.union(filed), reverse=True)[:limit]
+
+
+def _said(terms: list[str]) -> str:
+    """A text that every decision under these terms holds, where there is one that JSON spells in one way."""
+    values = (each.partition(":")[2] for each in terms)
+    return next((f'"{value}"' for value in values if _PLAIN.fullmatch(value)), "")
 
 
 def entry(reader: Reader, start: str) -> tuple[Entry, list[dict[str, Any]]]:

@@ -129,15 +129,16 @@ def test_entries_are_filed_in_bulk_and_none_is_forgotten(ledger, clock):
     def decide(number):
         return lambda tx: ledger.append(tx, "decided", {"n": number}, entry=f"e{number:03}", terms=["tool:x"])
 
-    for number in range(150):
+    many = FILE_EVERY + 86
+    for number in range(many):
         ledger.store.write(decide(number))
     ledger.store.write(lambda tx: None)
     filed = lookup.filed(ledger.store)
-    assert 0 < filed <= 150
+    assert 0 < filed <= many
     again = Ledger(ledger.store, ledger.signer, clock)
     again.open(ledger.store)
     again.store.write(again.file)
-    assert lookup.filed(ledger.store) == 150
+    assert lookup.filed(ledger.store) == many
     assert len(lookup.find(ledger.store, ["tool:x"], "", "", 1000)) == filed
 
 
@@ -179,14 +180,14 @@ def test_what_could_not_be_filed_is_filed_with_the_next(ledger, monkeypatch, los
         ledger.store.write(decided(ledger, number))
     if lost == "the filing itself":
         monkeypatch.setattr(lookup, "file", broken)
-        ledger.store.write(decided(ledger, 100))
+        ledger.store.write(decided(ledger, 900))
         ledger.store.write(lambda tx: None)
         monkeypatch.undo()
     else:
         with pytest.raises(StoreFullError):
-            ledger.store.write(lambda tx: (decided(ledger, 100)(tx), broken()))
+            ledger.store.write(lambda tx: (decided(ledger, 900)(tx), broken()))
     assert lookup.filed(ledger.store) == 0
-    ledger.store.write(decided(ledger, 101))
+    ledger.store.write(decided(ledger, 901))
     ledger.store.write(lambda tx: None)
     assert lookup.filed(ledger.store) >= FILE_EVERY
     assert len(ledger._unfiled) < FILE_EVERY

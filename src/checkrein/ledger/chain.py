@@ -39,7 +39,7 @@ def body_of(seq: int, at: float, kind: str, entry: str, data: dict[str, Any]) ->
 
 def seal(previous: str, body: str) -> str:
     """The hash that ties a body to everything before it."""
-    return hashlib.sha256(previous.encode() + body.encode()).hexdigest()
+    return hashlib.sha256((previous + body).encode()).hexdigest()
 
 
 def first_break(links: Iterable[Link], *, seq: int = 0, previous: str = GENESIS) -> Break | tuple[int, str]:

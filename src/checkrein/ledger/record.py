@@ -21,13 +21,14 @@ from checkrein.ledger.terms import terms_of
 from checkrein.store import Reader, Row, Store, Transaction, lookup, records
 
 CHECKPOINT_EVERY = 1000
-_HEAD, _CARDS, _FILED, _ROWS = "ledger.head", "ledger.cards", "ledger.filed", "ledger.rows"
+_PAGE, _FILED = "ledger.page", "ledger.filed"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _CHANCE = 35
 _LOW = (1 << _CHANCE) - 1
-# So many are filed at once; a quarter as many, where others write anyway.
-FILE_EVERY = 64
+# So many are filed at once; half as many, where others write anyway. The more at once, the less each costs;
+# until then, whoever searches looks through them one by one.
+FILE_EVERY = 256
 _SET_ASIDE = "Run `checkrein audit verify`; to go on, move the store aside and keep it as evidence."
 
 
@@ -73,6 +74,17 @@ def _moment(number: int) -> str:
     return _ALPHABET[number >> 40 & 31] + pairs
 
 
+class _Page:
+    """What a group adds to the record: its end so far, the rows, and the cards that find them."""
+
+    __slots__ = ("cards", "head", "rows")
+
+    def __init__(self, head: tuple[int, str]) -> None:
+        self.head = head
+        self.rows: list[Row] = []
+        self.cards: list[tuple[str, Sequence[str]]] = []
+
+
 class Ledger:
     """Appends to the chain inside the caller's transaction, so that a record and its effect are one."""
 
@@ -91,20 +103,17 @@ class Ledger:
         """One event, sealed to what came before it; its number. A decision is found by its `terms`."""
         if self.broken:
             raise LedgerError(f"The record does not verify: {self.broken}.", remedy=_SET_ASIDE)
-        seq, previous = self._head(tx)
+        page = tx.scratch.get(_PAGE) or self._page(tx)
+        seq, previous = page.head
         seq, at = seq + 1, self.clock()
         body = body_of(seq, at, kind, entry, data)
         sealed = seal(previous, body)
         row = (seq, at, kind, entry, body, sealed)
         records.append(tx, row)
-        rows = tx.scratch.get(_ROWS)
-        if rows is None:
-            rows = tx.scratch[_ROWS] = list[Row]()
-            tx.after(lambda: self._committed(tx))
-        rows.append(row)
-        tx.scratch[_HEAD] = (seq, sealed)
+        page.rows.append(row)
+        page.head = seq, sealed
         if terms:
-            tx.scratch.setdefault(_CARDS, []).append((entry, terms))
+            page.cards.append((entry, terms))
         if len(self._unfiled) >= FILE_EVERY and not self._filing:
             tx.after(self._file_soon)
         # Also after one that could not be signed.
@@ -112,6 +121,11 @@ class Ledger:
             # Durable and on its own: a signed head must be on the disk before its copy is.
             tx.after(self._sign_soon)
         return seq
+
+    def _page(self, tx: Transaction) -> _Page:
+        page = tx.scratch[_PAGE] = _Page(self._head(tx))
+        tx.after(lambda: self._committed(page))
+        return page
 
     def file(self, tx: Transaction) -> None:
         """Put what was recorded earlier into the card index: in bulk, so that no verdict waits for it."""
@@ -123,7 +137,7 @@ class Ledger:
     @property
     def worth_filing(self) -> bool:
         """Whether enough is not filed yet that somebody who writes anyway had better do it."""
-        return len(self._unfiled) >= FILE_EVERY // 4 and not self._filing
+        return len(self._unfiled) >= FILE_EVERY // 2 and not self._filing
 
     def checkpoint(self, tx: Transaction) -> Checkpoint | None:
         """Sign the head, unless there is nothing new to sign or what is there does not verify."""
@@ -180,11 +194,12 @@ class Ledger:
         self._signed = seq
         self.signer.keep(made)
 
-    def _committed(self, tx: Transaction) -> None:
-        self._last = tx.scratch[_HEAD]
-        self.recent.add(tx.scratch[_ROWS])
-        self._unfiled += tx.scratch.get(_CARDS, ())
+    def _committed(self, page: _Page) -> None:
+        self._last = page.head
+        self.recent.add(page.rows)
+        self._unfiled += page.cards
 
     def _head(self, tx: Transaction) -> tuple[int, str]:
         """Where the chain ends: in this group, as last committed, or (the first time) as stored."""
-        return tx.scratch.get(_HEAD) or self._last or records.head(tx) or (0, GENESIS)
+        page: _Page | None = tx.scratch.get(_PAGE)
+        return (page and page.head) or self._last or records.head(tx) or (0, GENESIS)

@@ -8,6 +8,7 @@ from checkrein.doors.gateway.http_headers import (
     hosts,
     is_json,
     length,
+    path_of,
     read,
 )
 
@@ -124,3 +125,12 @@ def test_a_head_is_looked_at_once_and_says_nothing_of_the_length():
 def test_a_head_that_is_refused_stays_refused():
     head = Head("POST", "/mcp", [(b"x", b"1"), (b"x", b"2")])
     assert head.found()[1] == head.found()[1] == (400, "The header x comes twice.")
+
+
+def test_the_path_of_a_target():
+    host = [(b"host", b"x")]
+    assert [path_of(url, []) for url in (b"/mcp", b"/mcp?a=b", b"/a%20b")] == ["/mcp", "/mcp", "/a b"]
+    assert path_of(b"http://x/mcp", host) == "/mcp"
+    for headers in ([], [(b"host", b"y")], host * 2):
+        with pytest.raises(ValueError, match="another host"):
+            path_of(b"http://x/mcp", headers)

@@ -28,7 +28,7 @@ from checkrein.doors.gateway.http_answers import (
     too_large,
 )
 from checkrein.doors.gateway.http_exchange import Exchange
-from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found
+from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found, Head
 from checkrein.doors.gateway.http_line import Line, Lines, line_maker
 from checkrein.doors.gateway.http_peer import Holders
 from checkrein.doors.gateway.http_sessions import HttpLimits, Session, Sessions
@@ -185,7 +185,13 @@ class HttpFront:
         line.busy(exchange)
         self._live.add(exchange)
         try:
-            await self._look_at(exchange, line)
+            holder = self._let_in(exchange, line)
+            if holder is None:
+                await send_json(exchange, {"status": "ok"})
+            elif turn.head.method == "POST":
+                await self._post(exchange, holder)
+            else:
+                await self._other(turn.head.method, exchange, holder)
         except Refused as refused:
             await refuse(exchange, refused)
         except asyncio.CancelledError:
@@ -198,7 +204,8 @@ class HttpFront:
             exchange.let_go()
             line.idle(exchange)
 
-    async def _look_at(self, exchange: Exchange, line: Line) -> None:
+    def _let_in(self, exchange: Exchange, line: Line) -> Holder | None:
+        """Who asks for something that takes a token; None for who asks how we are."""
         head = exchange.turn.head
         found, refusal = head.found()
         if refusal is not None:
@@ -206,41 +213,32 @@ class HttpFront:
         refusal = http_headers.foreign(found, self._names)
         if refusal is not None:
             raise no(*refusal)
-        if head.path == PATH:
-            holder = self._known(found, exchange)
-            line.known = True
-            self._check_rate(exchange, holder)
-            if head.method == "POST":
-                await self._post(found, exchange, holder)
-            else:
-                await self._other(head.method, found, exchange, holder)
-        elif head.path == HEALTH and head.method == "GET":
-            await send_json(exchange, {"status": "ok"})
-        else:
+        if head.path == HEALTH and head.method == "GET":
+            return None
+        if head.path != PATH:
             raise no(404, f"There is nothing here; the gateway is at {PATH}.")
+        holder = self._known(head, found)
+        exchange.holder, line.known = holder, True
+        holder.under_way += 1
+        wait = holder.bucket.take(exchange.began)
+        if wait:
+            raise busy("Too many requests.", wait)
+        if holder.under_way > self._limits.requests:
+            raise busy("Too many requests are under way.", 1.0)
+        return holder
 
-    def _known(self, found: Found, exchange: Exchange) -> Holder:
-        """Who asks, if its token holds."""
-        head = exchange.turn.head
+    def _known(self, head: Head, found: Found) -> Holder:
         if head.shown is None:
             head.shown = Shown(found.get(b"authorization", b""))
         holder = self._tokens.holder_again(head.shown)
         if holder is None:
             why = "A token is needed; `checkrein clients add NAME` makes one."
             raise no(401, why, headers=_CHALLENGE)
-        exchange.holder = holder
-        holder.under_way += 1
         return holder
 
-    def _check_rate(self, exchange: Exchange, holder: Holder) -> None:
-        wait = holder.bucket.take(exchange.began)
-        if wait:
-            raise busy("Too many requests.", wait)
-        if holder.under_way > self._limits.requests:
-            raise busy("Too many requests are under way.", 1.0)
-
-    async def _post(self, found: Found, exchange: Exchange, holder: Holder) -> None:
-        is_json, accepts = exchange.turn.head.kinds()
+    async def _post(self, exchange: Exchange, holder: Holder) -> None:
+        head = exchange.turn.head
+        is_json, accepts = head.kinds()
         if not is_json:
             raise no(415, "The body has to be application/json.")
         if accepts != (True, True):
@@ -255,13 +253,15 @@ class HttpFront:
             message = decode(body)
         except MalformedError as error:
             raise Refused(400, error, error.id) from None
+        found, _ = head.found()
         if http_rules.era_of(found, message) == HANDSHAKE:
             await self._in_session(found, message, exchange, holder)
         else:
             await self._alone(found, message, exchange, holder)
 
-    async def _other(self, method: str, found: Found, exchange: Exchange, holder: Holder) -> None:
+    async def _other(self, method: str, exchange: Exchange, holder: Holder) -> None:
         """What sessions have besides messages: a stream to listen on, and an end."""
+        found, _ = exchange.turn.head.found()
         if method not in ("GET", "DELETE"):
             raise no(405, "This cannot be done here.", headers=_ALLOWED)
         if http_rules.era_of(found, {}) != HANDSHAKE:

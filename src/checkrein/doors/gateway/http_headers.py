@@ -5,6 +5,10 @@ A refusal is (status, why). A header that comes twice could be read in two ways,
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
+import httptools
+
 from checkrein.doors.gateway.tokens import Shown
 
 Headers = list[tuple[bytes, bytes]]
@@ -115,3 +119,14 @@ def _media_type(text: bytes) -> bytes:
 def length(given: bytes) -> int:
     """The announced length of a body; -1 where that says nothing of use."""
     return int(given) if given.isdigit() and len(given) <= 15 else -1
+
+
+def path_of(url: bytes, headers: Headers) -> str:
+    """The path a request is for; raises ValueError, or what httptools raises, where there is none."""
+    if not url.startswith(b"/"):
+        # INVARIANT: a target that names a host names the one the request says it is for.
+        place = url.partition(b"://")[2].partition(b"/")[0]
+        if [place] != [value for name, value in headers if name == b"host"]:
+            raise ValueError("a request for another host")
+    path = httptools.parse_url(url).path.decode("ascii")
+    return unquote(path) if "%" in path else path

@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
-from urllib.parse import unquote
 
 import httptools
 
 from checkrein.doors.gateway.http_again import Again, remembered
-from checkrein.doors.gateway.http_headers import Head, length
+from checkrein.doors.gateway.http_headers import Head, length, path_of
 from checkrein.doors.gateway.http_turn import STATUS, Address, Turn
 
 App = Callable[[Turn], Coroutine[Any, Any, None]]
@@ -213,7 +211,7 @@ class Talk(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         parser, self._loose, self._again = self._parser, 0, None
-        path = "/mcp" if self._url == b"/mcp" else _path(self._url, self._headers)
+        path = "/mcp" if self._url == b"/mcp" else path_of(self._url, self._headers)
         if parser.should_upgrade():
             if parser.get_method() == b"CONNECT":
                 raise ValueError("nobody is connected to anything here")
@@ -260,22 +258,24 @@ class Talk(asyncio.Protocol):
 
     async def _run(self, turn: Turn) -> None:
         try:
-            await self._answer(turn)
+            # Whatever it is, its client hears that nothing comes; `suppress` takes longer.
+            try:  # noqa: SIM105
+                await self._app(turn)
+            except BaseException:  # noqa: BLE001, S110
+                pass
+            if not (turn.over or turn.gone):
+                await self._leave(turn)
         finally:
             if turn.task is not None:
                 self._tasks.discard(turn.task)
 
-    async def _answer(self, turn: Turn) -> None:
-        # Whatever it is, its client hears that nothing comes.
-        with contextlib.suppress(BaseException):
-            await self._app(turn)
-        if turn.over or turn.gone:
-            return
+    async def _leave(self, turn: Turn) -> None:
+        """Nobody says more to this request."""
         if turn.started:
             turn.flush()
             self.close()
-            return
-        await turn.answer(500, b"", b"", last=True)
+        else:
+            await turn.answer(500, b"", b"", last=True)
 
     def answered(self, turn: Turn) -> None:
         """A response was sent to its end: the next one's turn."""
@@ -295,13 +295,3 @@ def _parser_for(talk: Talk) -> Any:
     # A request after one that said it was the last is not read, and spoils nothing.
     parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser
-
-
-def _path(url: bytes, headers: list[tuple[bytes, bytes]]) -> str:
-    if not url.startswith(b"/"):
-        # INVARIANT: a target that names a host names the one the request says it is for.
-        place = url.partition(b"://")[2].partition(b"/")[0]
-        if [place] != [value for name, value in headers if name == b"host"]:
-            raise ValueError("a request for another host")
-    path = httptools.parse_url(url).path.decode("ascii")
-    return unquote(path) if "%" in path else path

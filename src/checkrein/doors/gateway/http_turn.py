@@ -76,9 +76,10 @@ class Turn:
 
     def _tell(self) -> None:
         self._fresh = True
-        news, self._news = self._news, None
-        if news is not None and not news.done():
-            news.set_result(None)
+        if self._news is not None:
+            news, self._news = self._news, None
+            if not news.done():
+                news.set_result(None)
 
     async def part(self) -> tuple[bytes, bool] | None:
         """What came of the body, and whether more does; None when the client left, or has its response."""
@@ -98,7 +99,9 @@ class Turn:
 
     async def answer(self, status: int, lines: bytes, body: bytes, *, last: bool = False) -> None:
         """A whole response. `lines` are headers as they are sent; `last`: the connection ends with it."""
-        if await self._begun(last):
+        if self._wire.full:
+            await self._room()
+        if self._begun(last):
             said = b"%b%bcontent-length: %d\r\n%b\r\n"
             head = said % (STATUS[status], lines, len(body), b"" if self.keep_alive else _CLOSE)
             # Head and body of an answer are one packet.
@@ -106,16 +109,21 @@ class Turn:
 
     async def begin(self, status: int, lines: bytes) -> None:
         """A response that comes bit by bit."""
-        if await self._begun(last=False):
+        if self._wire.full:
+            await self._room()
+        if self._begun(last=False):
             close = b"" if self.keep_alive else _CLOSE
             self._said = b"%b%b%btransfer-encoding: chunked\r\n\r\n" % (STATUS[status], lines, close)
             # Nobody knows when the first of it comes.
             asyncio.get_running_loop().call_soon(self.flush)
 
-    async def _begun(self, last: bool) -> bool:
-        """Whether there is anybody to respond to, once what was said before has been read."""
-        if self._wire.full and not self.gone:
+    async def _room(self) -> None:
+        """Until what was said before has been read, as far as anybody reads."""
+        if not self.gone:
             await self._wire.drained()
+
+    def _begun(self, last: bool) -> bool:
+        """Whether there is anybody to respond to."""
         if self.gone:
             return False
         if self.started:
@@ -128,8 +136,8 @@ class Turn:
 
     async def write(self, body: bytes, *, more: bool) -> None:
         """More of a response that has begun."""
-        if self._wire.full and not self.gone:
-            await self._wire.drained()
+        if self._wire.full:
+            await self._room()
         if self.gone:
             return
         if self.over or not self.started:
@@ -153,6 +161,5 @@ class Turn:
         if data:
             self._wire.write(data)
         self.over, self._parts = True, []
-        if self._news is not None:
-            self._tell()
+        self._tell()
         self._wire.answered(self)

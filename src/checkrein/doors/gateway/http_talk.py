@@ -1,6 +1,7 @@
 """HTTP/1.1 on one connection: httptools reads requests, which are answered one after the other.
 
-`Line` holds it to our limits. The application is called with each request, in a task of its own.
+A head that comes again is known by its letters. `Line` holds the connection to our limits. The application
+is called with each request, in a task of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The worker of one script: within its time, given back whatever happens, and never lent out twice."""
 
 import asyncio
+import signal
+import subprocess
 import time
 
 import pytest
@@ -112,3 +114,21 @@ def test_who_was_ended_while_it_waited_for_a_worker_keeps_none():
         await asyncio.wait_for(interpreter.begin(checked=False), 10)
 
     with_interpreter(use)
+
+
+def test_a_turn_that_nobody_else_ends_is_ended_when_its_own_time_is_over():
+    async def use(interpreter, _engine):
+        await interpreter.begin(checked=False)
+        await asyncio.sleep(0.5)
+        # A worker that heeds no limit, in a turn that began long after the first.
+        with subprocess.Popen(["sleep", "60"]) as stuck:
+            interpreter._process, began = stuck.pid, time.monotonic()
+            with pytest.raises(StoppedError, match=r"0\.2 seconds"):
+                await interpreter.step(stuck.wait)
+            took = time.monotonic() - began
+        assert stuck.returncode == -signal.SIGKILL
+        await interpreter.release()
+        assert interpreter._alarm is None
+        return took
+
+    assert 0.75 < with_interpreter(use, Wanted(Names(TOOLS, ""), Limits(seconds=0.2))) < 20

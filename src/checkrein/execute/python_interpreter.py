@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 
@@ -57,6 +57,21 @@ class StoppedError(Exception):
         self.fault = fault
 
 
+class _Spending:
+    """Time that counts as the script's own; around every call, so it is made of little."""
+
+    __slots__ = ("_began", "_whose")
+
+    def __init__(self, whose: Interpreter) -> None:
+        self._whose, self._began = whose, time.monotonic()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._whose.spent += time.monotonic() - self._began
+
+
 class Interpreter:
     """One script's worker and where it stands (`snapshot`); its time so far (`spent`)."""
 
@@ -71,6 +86,9 @@ class Interpreter:
         # The process of the worker, and the turn it is in.
         self._process = 0
         self._turn: asyncio.Future[Any] | None = None
+        # When that turn is over at the latest, and when somebody looks.
+        self._due = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         self._stopped: Fault | None = None
 
     @property
@@ -83,14 +101,9 @@ class Interpreter:
         if self.over:
             raise StoppedError(ENDED)
 
-    @contextlib.contextmanager
-    def spending(self) -> Iterator[None]:
+    def spending(self) -> _Spending:
         """What we do for a script at its own expense."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.spent += time.monotonic() - began
+        return _Spending(self)
 
     def stop(self, fault: Fault) -> None:
         """End the turn under way, and the worker with it; who waits for it learns why."""
@@ -103,15 +116,13 @@ class Interpreter:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process, signal.SIGKILL)
 
-    def _late(self) -> None:
-        self.stop(out_of_time(self._limits.seconds))
-
     async def step(self, turn: Callable[[], Any]) -> None:
         """One turn of the interpreter, within what is left of the script's time."""
         began = time.monotonic()
+        self._due = began + max(0.0, self._limits.seconds - self.spent) + _OWN_GRACE
+        if self._alarm is None:
+            self._alarm = self._loop.call_later(self._due - began, self._watch)
         self._turn = self._engine.turns.take(turn)
-        left = max(0.0, self._limits.seconds - self.spent)
-        alarm = self._loop.call_later(left + _OWN_GRACE, self._late)
         try:
             self.snapshot = await self._turn
         except monty().MontyTypingError:
@@ -122,11 +133,20 @@ class Interpreter:
             self._kill()
             raise
         finally:
-            alarm.cancel()
             self._turn = None
             self.spent += time.monotonic() - began
         if self.spent > self._limits.seconds:
             raise StoppedError(out_of_time(self._limits.seconds))
+
+    def _watch(self) -> None:
+        """One alarm for all turns: when it rings too early for the turn under way, it is set again."""
+        self._alarm = None
+        if self._turn is None:
+            return
+        if (left := self._due - time.monotonic()) > 0:
+            self._alarm = self._loop.call_later(left, self._watch)
+        else:
+            self.stop(out_of_time(self._limits.seconds))
 
     async def nap(self, seconds: float) -> None:
         """Sleeping costs a script its own time: it waits for nobody."""
@@ -184,5 +204,8 @@ class Interpreter:
 
     def leave(self) -> asyncio.Task[None] | None:
         """Begin to give the worker back."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         worker, self.worker, self.snapshot = self.worker, None, None
         return None if worker is None else self._engine.let_go(worker)

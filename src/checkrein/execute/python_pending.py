@@ -36,8 +36,9 @@ class Pending:
 
     def take(self, answers: Mapping[int, Answer]) -> None:
         """Answers from outside; raises InputError where nobody waits for one."""
-        if unknown := sorted(set(answers) - set(self.calls)):
-            raise InputError(f"Nobody waits for call {unknown[0]}.")
+        if not answers.keys() <= self.calls.keys():
+            unknown = min(answers.keys() - self.calls.keys())
+            raise InputError(f"Nobody waits for call {unknown}.")
         for number, answer in answers.items():
             self.held[number] = settled(self.calls.pop(number).name, answer)
 

@@ -16,7 +16,9 @@ from checkrein.call import canonical
 from checkrein.execute.sandbox import DEEPEST_VALUE, LARGEST_VALUE, Answer
 
 # What the sandbox writes where a value holds itself.
-_LOOPS = {list: "[...]", dict: "{...}", tuple: "(...)"}
+_LOOPS = frozenset(("[...]", "{...}", "(...)"))
+# So many bytes of JSON come of one that was counted, at most: of a number.
+_DENSEST = 32
 _LONGEST_ERROR = 16 << 10
 
 
@@ -33,28 +35,35 @@ class _Copy:
 
     def __init__(self, *, most: int, lenient: bool) -> None:
         self._most = most
-        self._left = most
+        self.left = most
         self._lenient = lenient
 
-    def of(self, value: Any, depth: int = 0, inside: type | None = None) -> Any:
+    def of(self, value: Any, depth: int = 0, inside: bool = False) -> Any:
         if depth > DEEPEST_VALUE:
             raise NotPlainError(f"is nested deeper than {DEEPEST_VALUE} levels")
-        self._spend(1)
         kind = type(value)
+        self._spend(len(value) + 1 if kind is str else 1)
+        if kind is dict:
+            return self._object(value, depth)
+        if kind is list or kind is tuple:
+            return [self.of(item, depth + 1, True) for item in value]
+        if kind is str:
+            if inside and value in _LOOPS:
+                raise NotPlainError(
+                    f"holds itself, or the text {value!r} alone, which looks the same; change that text"
+                )
+            return value
+        return self._single(value, kind, depth)
+
+    def _single(self, value: Any, kind: type, depth: int) -> Any:
         if value is None or kind is bool:
             return value
-        if kind is str:
-            return self._text(value, inside)
         if kind is int:
             return _whole(value)
         if kind is float:
             if not math.isfinite(value):
                 raise NotPlainError(f"holds {value}, which JSON has no word for")
             return value
-        if kind is dict:
-            return self._object(value, depth)
-        if kind is list or kind is tuple:
-            return [self.of(item, depth + 1, kind) for item in value]
         if self._lenient:
             return self._near(value, depth)
         raise NotPlainError(f"holds a {_called(value)}; only text, numbers, lists and dicts can be passed")
@@ -65,7 +74,7 @@ class _Copy:
             name = self._key(key)
             if name in made:
                 raise NotPlainError(f"has the key {name!r} twice once keys are text")
-            made[name] = self.of(item, depth + 1, dict)
+            made[name] = self.of(item, depth + 1, True)
         return made
 
     def _key(self, key: Any) -> str:
@@ -75,14 +84,6 @@ class _Copy:
         if self._lenient and (key is None or type(key) in (bool, int, float)):
             return canonical(self.of(key)).decode()
         raise NotPlainError(f"has a key that is not text: {str(key)[:40]!r}")
-
-    def _text(self, value: str, inside: type | None) -> str:
-        self._spend(len(value))
-        if inside is not None and value in _LOOPS.values():
-            raise NotPlainError(
-                f"holds itself, or the text {value!r} alone, which looks the same; change that text"
-            )
-        return value
 
     def _near(self, value: Any, depth: int) -> Any:
         if isinstance(value, (set, frozenset)):
@@ -96,8 +97,8 @@ class _Copy:
         raise NotPlainError(f"holds a {_called(value)}; return text, numbers, lists and dicts")
 
     def _spend(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
+        self.left -= size
+        if self.left < 0:
             raise TooLargeError(f"is larger than {self._most} bytes as JSON")
 
 
@@ -116,8 +117,11 @@ def _called(value: Any) -> str:
 
 def plain(value: Any, *, most: int = LARGEST_VALUE, lenient: bool = False) -> Any:
     """The value as JSON data of our own; `lenient` also writes sets, dates and data classes as JSON."""
-    copied = _Copy(most=most, lenient=lenient).of(value)
-    if len(canonical(copied)) > most:
+    copy = _Copy(most=most, lenient=lenient)
+    copied = copy.of(value)
+    # Written out only where it may be too much: dates and the like count little and are long.
+    doubtful = lenient or (most - copy.left) * _DENSEST > most
+    if doubtful and len(canonical(copied)) > most:
         raise TooLargeError(f"is larger than {most} bytes as JSON")
     return copied
 

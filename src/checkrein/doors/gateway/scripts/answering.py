@@ -70,9 +70,12 @@ class Calls:
             return await self._refused(
                 run, wanted, call, "arguments", text, "Correct the arguments.", error=text
             )
-        possible = asking and self._asking.possible(run)
-        considered = self._judge.consider(run, call, lambda: possible or self._judge.fallback(run))
-        if isinstance(considered, Considered) and considered.asking and possible:
+
+        def possible() -> bool:
+            return asking and self._asking.possible(run)
+
+        considered = self._judge.consider(run, call, lambda: possible() or self._judge.fallback(run))
+        if isinstance(considered, Considered) and considered.asking and possible():
             if why := self._asking.too_many(run, settings.most_asks, settings.asks_per_minute):
                 remedy = "A person raises `evaluation.most_asks` or `evaluation.asks_per_minute`."
                 return await self._refused(run, wanted, call, "flood", why, remedy, word="rate_limited")

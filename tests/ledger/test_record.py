@@ -193,6 +193,17 @@ def test_what_could_not_be_filed_is_filed_with_the_next(ledger, monkeypatch, los
     assert len(ledger._unfiled) < FILE_EVERY
 
 
+def test_who_writes_anyway_files_a_lot_that_is_worth_it(ledger):
+    for number in range(FILE_EVERY // 2):
+        assert not ledger.worth_filing
+        ledger.store.write(decided(ledger, number))
+    assert ledger.worth_filing
+    ledger.store.write(ledger.file)
+    assert not ledger.worth_filing
+    assert lookup.filed(ledger.store) == FILE_EVERY // 2
+    assert len(lookup.find(ledger.store, ["tool:x"], "", "", 1000)) == FILE_EVERY // 2
+
+
 def broken(*_):
     raise StoreFullError("The disk is full.")
 

@@ -1,6 +1,7 @@
 """Nothing secret survives, nothing else is touched, whatever comes in."""
 
 import json
+import re
 import time
 import tomllib
 from functools import partial
@@ -11,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from checkrein.errors import ConfigError
-from checkrein.ledger.redact import MASK, TOO_DEEP, Masking, Redactor
-from checkrein.ledger.secrets import PLAIN
+from checkrein.ledger.redact import MASK, TOO_DEEP, Masking, Redactor, _shapes
+from checkrein.ledger.secrets import PLAIN, SHAPE, SHAPE_RUN
 
 HERE = Path(__file__).parent
 SECRETS = tomllib.loads((HERE / "secrets.toml").read_text(encoding="utf-8"))["row"]
@@ -281,3 +282,27 @@ def test_every_pass_runs_where_one_of_its_hints_is_found_and_in_its_turn():
 def noted(ran, number, text):
     ran.append(number)
     return text
+
+
+def test_no_shape_is_shorter_than_a_run_that_is_looked_at():
+    shortest = re._parser.parse(SHAPE).getwidth()[0]
+    assert f"{{{shortest},}}" in SHAPE_RUN.pattern
+
+
+NOISE = st.text(alphabet="aZ9_.~+/=:$-'\"\\ \n,;{}éK\u212a", max_size=20)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(NOISE, st.sampled_from(SHAPES), st.integers(0, 80)), min_size=1, max_size=4))
+def test_looking_at_long_runs_alone_finds_every_shape(parts):
+    """Whole tokens, cut ones and such that touch: what is masked is what one look at the whole text masks."""
+    text = "".join(noise + "".join(row["parts"])[:cut] for noise, row, cut in parts)
+    assert _shapes(text) == re.sub(SHAPE, MASK, text)
+
+
+@pytest.mark.parametrize("row", SHAPES, ids=row_id)
+def test_a_shape_is_found_wherever_it_stands(row):
+    secret = "".join(row["parts"])
+    for around in ("", " ", '"', "'", "=", ":", "/", "(", "é", "\n", ",", "-", "x", "$"):
+        for text in (around + secret + around, f"{around * 20}{secret}", f"a{around}{secret}{around}b"):
+            assert _shapes(text) == re.sub(SHAPE, MASK, text)

@@ -19,6 +19,7 @@ from checkrein.ledger.secrets import (
     COMMAND,
     HARMLESS_BEFORE,
     HARMLESS_INSIDE,
+    HASH_HINTS,
     MASK,
     NAME_HINTS,
     NOUN,
@@ -30,6 +31,7 @@ from checkrein.ledger.secrets import (
     PROGRAMS,
     SHAPE,
     SHAPE_HINTS,
+    SHAPE_RUN,
     is_plain,
     masked_value,
     words_of,
@@ -67,7 +69,7 @@ class Redactor:
         # The user's patterns come first: they were written for what is really there.
         self._passes: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
             *((always, partial(_apply, _user_pattern(pattern))) for pattern in masking.patterns),
-            (SHAPE_HINTS, partial(re.sub, SHAPE, MASK)),
+            (SHAPE_HINTS, _shapes),
             (("private key",), partial(re.sub, PEM, _pem)),
             *((hints, partial(re.sub, pattern, _place)) for hints, pattern in PLACES),
             (self._hints, self._assignments),
@@ -192,6 +194,14 @@ def _gates(passes: Sequence[Sequence[str]]) -> list[tuple[str, list[tuple[str, i
         for hint in filter(None, hints):
             gates.setdefault(min(hint, key=_COMMON.find), []).append((hint, number))
     return list(gates.items())
+
+
+def _shapes(text: str) -> str:
+    """Tokens that give themselves away; only what is long enough to be one is looked at closely."""
+    lowered = text.lower()
+    if any(hint in lowered for hint in HASH_HINTS):
+        return re.sub(SHAPE, MASK, text)
+    return SHAPE_RUN.sub(lambda run: re.sub(SHAPE, MASK, run[0]), text)
 
 
 def _pem(found: re.Match[str]) -> str:

@@ -35,6 +35,9 @@ SHAPE_HINTS = tuple(
     " pypi-a rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_ glc_ ntn_ figd_ atatt3 hrku- pul-"
     " sbp_ sb_s pplx- tvly- lsv2_ sntry pscale_ nfp_ 8q~ :aa $2 $1$ $5$ $6$ $y$ $argon2 slack webhook".split()
 )
+# A shape lies within one run of such letters and is no shorter than this, unless it is a password's hash.
+SHAPE_RUN = re.compile(r"(?a)(?<![\w.~+/=:$-])[\w.~+/=:$-]{15,}")
+HASH_HINTS = ("$1$", "$5$", "$6$", "$y$", "$argon2")
 # Discord and Twilio have no prefix to look for and are always tried; the first letter keeps that cheap.
 BARE_SHAPE = re.compile(r"""(?xa) S(?<![\w-].)K[0-9a-f]{32}\b
     | [MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}""")

@@ -63,6 +63,7 @@ class Redactor:
         # Agents repeat themselves; what short texts became is remembered.
         self._short = lru_cache(_REMEMBERED)(self._masked)
         self._name = lru_cache(_REMEMBERED)(self._names_secret)
+        self._weight = lru_cache(_REMEMBERED)(self._weighed)
         self._keys = tuple(filter(None, map(words_of, masking.keys)))
         self._hints = (*NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
         always = ("",)
@@ -159,6 +160,10 @@ class Redactor:
         lowered = name.lower()
         return any(hint in lowered for hint in self._hints) and self._strength(words_of(name)) == 2
 
+    def _weighed(self, name: str) -> tuple[str, int]:
+        words = words_of(name)
+        return words, self._strength(words)
+
     def _strength(self, words: str) -> int:
         """2: the name of a secret, 1: of a secret if the value looks like one, 0: of anything else."""
         if any(words == key or words.endswith(f"_{key}") for key in self._keys):
@@ -173,8 +178,8 @@ class Redactor:
         kept = at = 0
         while head := HEAD.search(text, at):
             at = head.end()
-            words = words_of(head["flag"] or head["name"])
-            strength = self._strength(words)
+            name = head["flag"] or head["name"]
+            words, strength = self._weight(name) if len(name) <= _SHORT else self._weighed(name)
             if strength and (where := value_span(head, words, strength)):
                 value = text[slice(*where)]
                 masked = masked_value(value, words)

@@ -16,7 +16,7 @@ import msgspec
 
 from checkrein.approval import wording
 from checkrein.call import ToolCall, Verdict, digest
-from checkrein.doors.gateway import prompts
+from checkrein.doors.gateway import prompts, roots
 from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
@@ -84,8 +84,9 @@ class Calls:
         self._limit = (0.0, 0.0)
         self._forces: dict[str, InForce] = {}
 
-    async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Any:
+    async def call(self, client: Client, flight: Flight, params: Message) -> Any:
         """The tool's result, or why there is none, in words the model can read."""
+        project = await roots.project(client, flight)
         name, arguments = params.get("name"), params.get("arguments")
         arguments = {} if arguments is None else arguments
         if not isinstance(name, str) or not isinstance(arguments, dict):
@@ -107,7 +108,8 @@ class Calls:
         waiting = self._asking.left_open(made.call)
         if waiting is not None and (verdict := self._now(made)).word == "ask":
             return await self._after(made, waiting, verdict)
-        decided = await self._decide(made)
+        considered = self._considered(made)
+        decided = considered if isinstance(considered, Decided) else await self._settled(made, considered)
         verdict = decided.verdict
         if verdict.word == "allow":
             return await self._run(made, decided.entry, made.call.arguments)
@@ -138,8 +140,8 @@ class Calls:
         found = self._pipeline.consider(made.call, hold=lambda judged: self._hold(made, judged))
         return found.verdict if isinstance(found, Decided) else found.judged.verdict
 
-    async def _decide(self, made: Call) -> Decided:
-        considered = self._pipeline.consider(
+    def _considered(self, made: Call) -> Considered | Decided:
+        return self._pipeline.consider(
             made.call,
             hold=lambda judged: self._hold(made, judged),
             asking=lambda: (
@@ -147,23 +149,18 @@ class Calls:
             ),
             force=partial(self._force, made.call.project),
         )
-        if isinstance(considered, Decided):
-            return considered
-        if considered.judged.alone and not considered.durable:
-            return await self._settled_soon(made, considered)
-        # What waits for the disk does not hold up the others.
-        return await self._in_thread(partial(self._pipeline.settle, considered), self._not_wanted)
 
-    async def _settled_soon(self, made: Call, considered: Considered) -> Decided:
-        """A plain allow, which many calls at once put on the record together."""
+    async def _settled(self, made: Call, considered: Considered) -> Decided:
         pipeline = self._pipeline
+        if not considered.judged.alone or considered.durable:
+            # What waits for the disk does not hold up the others.
+            return await self._in_thread(partial(pipeline.settle, considered), self._not_wanted)
+        # A plain allow, which many calls at once put on the record together.
         letter = self.mail.send(pipeline.settling(considered), partial(pipeline.settled, considered))
         found = await letter.answer(self._not_wanted)
-        risk, call = found.verdict.risk, made.call
         if found.verdict.word == "allow":
-            self.outcomes.began(
-                found.entry, About(call.project, call.session, risk.domains, self._pipeline.clock())
-            )
+            call, domains = made.call, found.verdict.risk.domains
+            self.outcomes.began(found.entry, About(call.project, call.session, domains, pipeline.clock()))
         return found
 
     def _not_wanted(self, decided: Decided) -> None:

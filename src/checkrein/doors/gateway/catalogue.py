@@ -55,12 +55,18 @@ class Offered(msgspec.Struct, frozen=True):
     hash: str
     annotations: Message
     input: Validator
+    _stated: Message = {}
+    _pinned: Message = {}
+
+    def __post_init__(self) -> None:
+        # INVARIANT: what a server says of its tools never says that it is trusted.
+        stated = {name: self.annotations[name] for name in _HINTS if name in self.annotations}
+        msgspec.structs.force_setattr(self, "_stated", stated)
+        msgspec.structs.force_setattr(self, "_pinned", {**stated, "pinned": True})
 
     def hints(self, trusted: bool) -> Message:
         """What its calls are judged with. `trusted`: whether a person vouches for its server."""
-        # INVARIANT: what a server says of its tools never says that it is trusted.
-        stated = {name: self.annotations[name] for name in _HINTS if name in self.annotations}
-        return {**stated, "pinned": True} if trusted else stated
+        return self._pinned if trusted else self._stated
 
 
 class _View(msgspec.Struct):

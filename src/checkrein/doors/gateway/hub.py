@@ -51,7 +51,6 @@ from checkrein.doors.gateway.news import News
 from checkrein.doors.gateway.pipes import Gone
 from checkrein.doors.gateway.relay import Errand, Relay, envelope, onward, without_kind
 from checkrein.doors.gateway.resources import Resources
-from checkrein.doors.gateway.roots import project
 from checkrein.doors.gateway.scripts.desk import Desk
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.standing import always_denied
@@ -317,10 +316,9 @@ class Hub:
         offered = self.catalogue.tool(name, client)
         return offered is None or always_denied(self.pipeline, offered, DEFAULT_PROJECT)
 
-    async def _call_tool(self, client: Client, flight: Flight, params: Message) -> Any:
-        if self.scripts.takes(params.get("name")):
-            return await self.scripts.call(client, flight, params, await project(client, flight))
-        return await self.calls.call(client, flight, params, await project(client, flight))
+    def _call_tool(self, client: Client, flight: Flight, params: Message) -> Awaitable[Any]:
+        way = self.scripts.call if self.scripts.takes(params.get("name")) else self.calls.call
+        return way(client, flight, params)
 
     # -- prompts, resources, completions: passed on -----------------------------------------------------
 

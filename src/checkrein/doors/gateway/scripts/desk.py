@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from checkrein.doors.gateway import roots
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight, Visit
 from checkrein.doors.gateway.messages import INVALID_PARAMS, Message, RpcError
 from checkrein.doors.gateway.schemas import Validator, compile_schema
@@ -91,7 +92,8 @@ class Desk:
             known = self._inputs[name] = schema, compile_schema(schema)
         return known[1]
 
-    async def call(self, client: Client, flight: Flight, params: Message, project: str) -> Message:
+    async def call(self, client: Client, flight: Flight, params: Message) -> Message:
+        project = await roots.project(client, flight)
         name, arguments = params["name"], params.get("arguments") or {}
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "The arguments are an object.")

@@ -10,6 +10,7 @@ from checkrein.call import ToolCall, canonical, tool_call
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.entries import body_of_row, fold
 from checkrein.ledger.query import Filter, entries
+from checkrein.ledger.verify import verify
 from checkrein.pipeline import Pipeline
 from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
@@ -30,6 +31,26 @@ def kinds(pipeline):
 
 def score(pipeline, project, domain):
     return trust_of(pipeline.store, project)[domain]["score"]
+
+
+@pytest.mark.parametrize("where", ["arguments", "session", "agent", "output"])
+def test_halves_of_letters_are_recorded_and_read_back(home, clock, where):
+    """A program may hand over any text; what cannot be a letter must not make the record unreadable."""
+    half = "half \udc80 \ud83d"
+    first = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    more = {"arguments": {"command": f"ls {half}"}} if where == "arguments" else {}
+    given = {"tool": "Bash", "arguments": {"command": "ls"}, **more}
+    decided = first.decide(ToolCall(**given, **({where: half} if where in ("session", "agent") else {})))
+    assert decided.verdict.stage != "record"
+    first.finish(decided.entry, "success", output=half if where == "output" else "done")
+    (line,) = [each for path in state_dir().glob("audit/*/*.jsonl") for each in path.read_text().splitlines()]
+    first.close()
+    again = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=clock)
+    assert again.ledger.broken == "" and again.mirror.trouble == ""
+    assert verify(again.store, state_dir(), again.ledger.signer.public).ok
+    (found,) = entries(again.store, Filter())
+    assert (found.id, found.result) == (decided.entry, "success") and "\\udc80" in line
+    again.close()
 
 
 def test_every_verdict_is_on_the_record_before_it_leaves(pipeline):

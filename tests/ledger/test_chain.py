@@ -1,6 +1,9 @@
+import json
+
+import msgspec
 import pytest
 
-from checkrein.ledger.chain import GENESIS, Break, Link, body_of, first_break, seal
+from checkrein.ledger.chain import GENESIS, Break, Link, body_of, first_break, said_in, seal
 
 DATA = {"project": "/p", "session": "s", "tool": "Bash", "decision": "blocked", "more": [1, None]}
 
@@ -30,6 +33,37 @@ def test_the_body_is_canonical():
         body_of(1, 2.0, "k", "e", {"b": 1, "a": 2})
         == '{"at":2.0,"data":{"a":2,"b":1},"entry":"e","kind":"k","seq":1}'
     )
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"x": "a\udc80"},
+        {"\ud83d": 1},
+        {"x": ["\ud83d", float("nan")]},
+        {"x": ("\udc80", float("inf"), 10**40, 1.5)},
+        {"x": object},
+    ],
+)
+def test_whatever_a_record_says_can_be_read_back(odd):
+    body = body_of(1, 2.0, "k", "e", {**DATA, "odd": odd})
+    read = said_in(body)
+    assert read["data"]["tool"] == "Bash" and msgspec.json.encode(read)
+    assert first_break([Link(1, 2.0, "k", "e", body, seal(GENESIS, body))]) == (1, seal(GENESIS, body))
+
+
+def test_halves_of_letters_in_older_records_are_read_as_they_are_written_now():
+    odd = {"text": "a\udc80\u00e4", "number": 10**40}
+    before = json.dumps({"at": 2.0, "data": odd, "entry": "e", "kind": "k", "seq": 1}, sort_keys=True)
+    assert said_in(before) == said_in(body_of(1, 2.0, "k", "e", odd))
+    assert said_in(before)["data"]["text"] == "a\\udc80\u00e4"
+    assert first_break([Link(1, 2.0, "k", "e", before, seal(GENESIS, before))]) == (1, seal(GENESIS, before))
+
+
+@pytest.mark.parametrize("body", ["", "7", "[]", '"x"', "{", "[" * 100_000, '{"at":2.0}'])
+def test_a_sealed_body_that_says_nothing_is_a_break_and_no_crash(body):
+    found = first_break([Link(1, 2.0, "k", "e", body, seal(GENESIS, body))])
+    assert isinstance(found, Break) and found.seq == 1
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,14 @@ def test_no_more_is_masked_than_could_be_kept(value):
         assert found.endswith(f"[cut: {SIZE} characters]")
 
 
+@pytest.mark.parametrize("others", [0, 9, 60])
+def test_one_long_part_among_many_is_whole_where_all_of_it_fits(others):
+    value = {"text": "word " * 1_000, **{f"k{number}": number for number in range(others)}}
+    assert kept(value, Redactor(), 16_384) == value
+    long = {**value, "text": "word " * 10_000}
+    assert "[cut: " in kept(long, Redactor(), 16_384)["text"]
+
+
 def test_half_a_secret_is_not_kept_where_a_text_ends():
     secret = "ghp_" + "a1B2" * 9
     for before in range(200):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +13,8 @@ import msgspec
 from checkrein.call import canonical
 
 GENESIS = "0" * 64
-_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -34,7 +37,42 @@ class Break(msgspec.Struct, frozen=True):
 
 def body_of(seq: int, at: float, kind: str, entry: str, data: dict[str, Any]) -> str:
     """The canonical JSON a record's hash covers."""
-    return canonical({"at": at, "data": data, "entry": entry, "kind": kind, "seq": seq}).decode()
+    said = {"at": at, "data": data, "entry": entry, "kind": kind, "seq": seq}
+    try:
+        return _encode(said).decode()
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError):
+        # INVARIANT: whatever a call holds, its record can be read back.
+        return canonical(legible(said)).decode()
+
+
+def said_in(body: str) -> dict[str, Any]:
+    """What a body says; raises ValueError when it says nothing."""
+    try:
+        return _decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return _said_before(body)
+
+
+def _said_before(body: str) -> dict[str, Any]:
+    """Older records may hold halves of letters, spelled as escapes."""
+    try:
+        found = legible(json.loads(body))
+    except RecursionError:
+        raise ValueError("too deep") from None
+    if not isinstance(found, dict):
+        raise ValueError("no object")
+    return found
+
+
+def legible(value: Any) -> Any:
+    """The value with halves of letters, and numbers that are none, in a spelling any reader takes."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {legible(key): legible(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [legible(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def seal(previous: str, body: str) -> str:
@@ -57,5 +95,10 @@ def first_break(links: Iterable[Link], *, seq: int = 0, previous: str = GENESIS)
 
 def _changed_column(link: Link) -> str:
     """The column that no longer says what the sealed body says, if any."""
-    body = _decode(link.body)
-    return next((name for name in ("seq", "at", "kind", "entry") if getattr(link, name) != body[name]), "")
+    try:
+        body = said_in(link.body)
+    except ValueError:
+        return "body"
+    return next(
+        (name for name in ("seq", "at", "kind", "entry") if getattr(link, name) != body.get(name)), ""
+    )

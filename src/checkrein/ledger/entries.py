@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from checkrein.errors import LedgerError
+from checkrein.ledger.chain import said_in
 from checkrein.store import Row
 from checkrein.store.records import COLUMNS
 
 _BODY = COLUMNS.split(", ").index("body")
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 # What the old words for an outcome say about ours.
 _OUTCOME = {"success": "success", "failure": "failure", "unknown": "pending"}
 _NEGATIVE_ANSWERS = ("denied", "answered", "expired", "cancelled")
@@ -91,9 +91,9 @@ def _second(number: int) -> str:
 def body_of_row(row: Row) -> dict[str, Any]:
     """What a stored record says; one that was tampered with may say nothing any more."""
     try:
-        body = _decode(row[_BODY])
+        body = said_in(row[_BODY])
         body["data"], body["kind"], body["entry"]
-    except (msgspec.MsgspecError, KeyError):
+    except (ValueError, KeyError):
         raise LedgerError(
             f"Record {row[0]} cannot be read.", remedy="Run `checkrein audit verify`."
         ) from None

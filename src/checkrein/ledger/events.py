@@ -103,14 +103,21 @@ def _masked(texts: list[str], redactor: Redactor) -> list[str]:
 
 def kept(value: Any, redactor: Redactor, most: int) -> Any:
     """The value masked, or the beginning of it; no more is looked at than could be kept."""
-    # INVARIANT: what somebody sends, however long, holds up no other call while it is recorded.
-    if isinstance(value, dict) and 0 < len(value) <= _FEW:
-        # As they are cut: each has its own share.
-        few = _shared(value, 2 * (most // len(value)) + _MARGIN)
-    else:
-        few = trimmed(value, 2 * most + _MARGIN)
+    few = _beginning(value, most)
     masked = redactor.value(few)
     return cut(masked, most) if few is value else cut(masked, most, value)
+
+
+def _beginning(value: Any, most: int) -> Any:
+    """The value itself, or as much of it as could be kept."""
+    # INVARIANT: what somebody sends, however long, holds up no other call while it is recorded.
+    room = 2 * most + _MARGIN
+    if not isinstance(value, dict) or not 0 < len(value) <= _FEW:
+        return trimmed(value, room)
+    # As they are cut: each has its own share.
+    parts = _shared(value, 2 * (most // len(value)) + _MARGIN)
+    # INVARIANT: nothing is left out, unsaid, of what fits as a whole.
+    return value if parts is value or trimmed(value, room) is value else parts
 
 
 def _shared(value: dict[Any, Any], room: int) -> dict[Any, Any]:

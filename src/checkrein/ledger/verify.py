@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from checkrein.errors import CheckreinError
-from checkrein.ledger.chain import GENESIS, Break, Link, first_break
+from checkrein.ledger.chain import GENESIS, Break, Link, first_break, said_in
 from checkrein.ledger.checkpoints import Checkpoint, is_signed, kept
 from checkrein.ledger.record import Ledger
 from checkrein.ledger.terms import terms_of
@@ -95,7 +95,7 @@ def _watched(
 def _check_filed(reader: Reader, link: Link, filed: int) -> None:
     """A sealed decision nobody can find any more was hidden."""
     if link.kind == "decided" and link.seq <= filed:
-        terms = terms_of(msgspec.json.decode(link.body)["data"])
+        terms = terms_of(said_in(link.body)["data"])
         if not lookup.is_filed(reader, link.entry, terms):
             raise Hidden(Break(link.seq, f"record {link.seq} was taken out of the index it is found by"))
 

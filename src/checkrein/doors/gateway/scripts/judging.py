@@ -89,7 +89,8 @@ class Judge:
         """Put the verdict on the record; only then it counts. `also` happens with a plain allow, as one."""
         if isinstance(considered, Decided):
             return considered
-        if not self.at_once(considered):
+        # With `also` it was found to be one.
+        if also is None and not self.at_once(considered):
             return await asyncio.shield(asyncio.to_thread(self._pipeline.settle, considered))
         pipeline = self._pipeline
         record = pipeline.settling(considered)

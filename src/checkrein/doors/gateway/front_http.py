@@ -27,15 +27,14 @@ from checkrein.doors.gateway.http_answers import (
     send_nothing,
     too_large,
 )
+from checkrein.doors.gateway.http_entrance import PATH, Entrance
 from checkrein.doors.gateway.http_exchange import Exchange
-from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found, Head
-from checkrein.doors.gateway.http_line import Line, Lines, line_maker
-from checkrein.doors.gateway.http_peer import Holders
+from checkrein.doors.gateway.http_headers import LAST_EVENT, SESSION, VERSION, Found
+from checkrein.doors.gateway.http_line import Lines, line_maker
 from checkrein.doors.gateway.http_sessions import HttpLimits, Session, Sessions
-from checkrein.doors.gateway.http_turn import Address, Turn
+from checkrein.doors.gateway.http_turn import Turn
 from checkrein.doors.gateway.messages import (
     HANDSHAKE,
-    HEADER_MISMATCH,
     INFO_KEY,
     INTERNAL_ERROR,
     LARGEST,
@@ -48,17 +47,15 @@ from checkrein.doors.gateway.messages import (
     is_response,
     meta_of,
 )
-from checkrein.doors.gateway.tokens import Holder, Shown, Tokens
+from checkrein.doors.gateway.tokens import Holder, Tokens
 from checkrein.errors import StoreError
 from checkrein.peers import Peer
 from checkrein.runtime import LOOPBACK, listen_on_loopback
 
-PATH, HEALTH = "/mcp", "/health"
 CANCELLED = -32800
 # What the hub calls whoever shows a token: this and the token's id.
 _OWNER = "http:"
 _ALLOWED: Pairs = ((b"allow", b"POST, GET, DELETE"),)
-_CHALLENGE: Pairs = ((b"www-authenticate", b'Bearer realm="checkrein"'),)
 _GIVEN_UP = {
     "late": (408, "The body did not come in time."),
     "revoked": (401, "This token was revoked."),
@@ -98,10 +95,9 @@ class HttpFront:
         speaks: Callable[[Peer], bool] | None = None,
     ) -> None:
         """`speaks`: whether an answer given by that process counts as a person's; asked in another thread."""
-        self._speaks, self._holders = speaks, Holders()
-        self._hub, self._tokens, self._say, self._limits = hub, tokens, say, limits or HttpLimits()
+        self._hub, self._say, self._limits = hub, say, limits or HttpLimits()
         self.port = 0
-        self._names: frozenset[bytes] = frozenset()
+        self._entrance = Entrance(tokens, self._limits.requests, speaks)
         self._lines: Lines = {}
         self._live: set[Exchange] = set()
         self.sessions = Sessions(self._limits, hub.leave)
@@ -123,7 +119,7 @@ class HttpFront:
         """Listen on loopback, on another port where this one is taken; the port that was found."""
         listener = _listening(port)
         self.port = listener.getsockname()[1]
-        self._names = http_headers.hosts(self.port)
+        self._entrance.open(self.port)
         make, self._tasks = line_maker(self, self._lines, self._limits.connections)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(make, sock=listener, backlog=_BACKLOG)
@@ -185,7 +181,7 @@ class HttpFront:
         line.busy(exchange)
         self._live.add(exchange)
         try:
-            holder = self._let_in(exchange, line)
+            holder = self._entrance.let_in(exchange, line)
             if holder is None:
                 await send_json(exchange, {"status": "ok"})
             elif turn.head.method == "POST":
@@ -203,38 +199,6 @@ class HttpFront:
             self._live.discard(exchange)
             exchange.let_go()
             line.idle(exchange)
-
-    def _let_in(self, exchange: Exchange, line: Line) -> Holder | None:
-        """Who asks for something that takes a token; None for who asks how we are."""
-        head = exchange.turn.head
-        found, refusal = head.found()
-        if refusal is not None:
-            raise no(*refusal, code=HEADER_MISMATCH, headers=CLOSE)
-        refusal = http_headers.foreign(found, self._names)
-        if refusal is not None:
-            raise no(*refusal)
-        if head.path == HEALTH and head.method == "GET":
-            return None
-        if head.path != PATH:
-            raise no(404, f"There is nothing here; the gateway is at {PATH}.")
-        holder = self._known(head, found)
-        exchange.holder, line.known = holder, True
-        holder.under_way += 1
-        wait = holder.bucket.take(exchange.began)
-        if wait:
-            raise busy("Too many requests.", wait)
-        if holder.under_way > self._limits.requests:
-            raise busy("Too many requests are under way.", 1.0)
-        return holder
-
-    def _known(self, head: Head, found: Found) -> Holder:
-        if head.shown is None:
-            head.shown = Shown(found.get(b"authorization", b""))
-        holder = self._tokens.holder_again(head.shown)
-        if holder is None:
-            why = "A token is needed; `checkrein clients add NAME` makes one."
-            raise no(401, why, headers=_CHALLENGE)
-        return holder
 
     async def _post(self, exchange: Exchange, holder: Holder) -> None:
         head = exchange.turn.head
@@ -279,10 +243,12 @@ class HttpFront:
         session = self._met(message, exchange, holder) if opens else self._session(found, holder)
         if opens:
             # Who stands behind a connection is looked up only where a person may be asked there.
-            session.client.speaks_for_person = _can_ask(message) and await self._for_person(exchange)
+            session.client.speaks_for_person = _can_ask(message) and await self._is_person(exchange)
         if not asks:
-            if is_response(message) and session.client.speaks_for_person:
-                await self._check_answer(exchange)
+            # INVARIANT: a question put to a person's client is not answered by a program that an agent runs.
+            asked = is_response(message) and session.client.speaks_for_person
+            if asked and not await self._is_person(exchange):
+                raise no(403, "Answers come from the client that was asked.")
             session.last_used = exchange.began
             self._hub.hear(session.client, message)
             await send_nothing(exchange, 202)
@@ -361,27 +327,12 @@ class HttpFront:
         except RpcError as error:
             raise Refused(400, error, known) from None
         if message["method"] == "tools/call" and client.can("elicitation"):
-            client.speaks_for_person = await self._for_person(exchange)
+            client.speaks_for_person = await self._is_person(exchange)
         answer = await self._handled(client, message, exchange)
         await send_json(exchange, answer, http_rules.status_of(answer))
 
-    async def _for_person(self, exchange: Exchange) -> bool:
-        """Whether this connection is a person's own client, and not something an agent runs."""
-        line = self._lines.get(exchange.turn.address)
-        if self._speaks is None or line is None:
-            return self._speaks is None
-        if line.speaks is None:
-            line.speaks = await asyncio.to_thread(self._judge, exchange.turn.address)
-        return line.speaks
-
-    def _judge(self, address: Address) -> bool:
-        peer = self._holders.find(address, self.port)
-        return peer is not None and self._speaks is not None and self._speaks(peer)
-
-    async def _check_answer(self, exchange: Exchange) -> None:
-        # INVARIANT: a question put to a person's client is not answered by a program that an agent runs.
-        if not await self._for_person(exchange):
-            raise no(403, "Answers come from the client that was asked.")
+    async def _is_person(self, exchange: Exchange) -> bool:
+        return await self._entrance.is_person(self._lines.get(exchange.turn.address))
 
     def _check_parameters(self, found: Found, params: Message) -> None:
         name = params.get("name")

@@ -1,4 +1,4 @@
-"""The floor over HTTP: the same uvicorn, uvloop and httptools pass each POST on, and judge nothing."""
+"""The floor over HTTP: uvicorn with uvloop and httptools passes each POST on, and judges nothing."""
 
 from __future__ import annotations
 

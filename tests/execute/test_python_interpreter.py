@@ -132,3 +132,20 @@ def test_a_turn_that_nobody_else_ends_is_ended_when_its_own_time_is_over():
         return took
 
     assert 0.75 < with_interpreter(use, Wanted(Names(TOOLS, ""), Limits(seconds=0.2))) < 20
+
+
+def test_a_turn_that_is_given_up_ends_with_its_worker():
+    async def use(interpreter, engine):
+        await interpreter.begin(checked=False)
+        turn = asyncio.ensure_future(fed(interpreter, "while True: pass"))
+        await asyncio.sleep(0.05)
+        turn.cancel()
+        await asyncio.wait([turn])
+        assert turn.cancelled()
+        # Nobody waits for what is left of its time.
+        await asyncio.wait_for(interpreter.release(), 20)
+        other = Interpreter(engine, WANTED)
+        await asyncio.wait_for(other.begin(checked=False), 20)
+        await other.release()
+
+    with_interpreter(use, Wanted(Names(TOOLS, ""), Limits(seconds=60)))

@@ -35,6 +35,8 @@ class Group:
         self.scratch: dict[str, Any] = {}
         self.followers: list[Callable[[], None]] = []
         self.touched: set[str] = set()
+        # How much was written, as far as that is worth knowing.
+        self.rows = 0
 
     def after(self, callback: Callable[[], None]) -> None:
         self.followers.append(callback)
@@ -58,6 +60,7 @@ class Group:
         if not self._rows:
             return
         rows, self._rows = self._rows, []
+        self.rows += len(rows)
         self.touched.add(_table(self._into[0]))
         try:
             # Every statement is a moment in which another thread may take over from us.
@@ -73,11 +76,13 @@ class Group:
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         self.flush()
+        self.rows += 1
         self.touched.add(_table(sql))
         return self._connection.execute(sql, parameters).rowcount
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self.flush()
+        self.rows += len(rows)
         self.touched.add(_table(sql))
         self._connection.executemany(sql, rows)
 

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.store import Offer, Row, Transaction
+from checkrein.store.folding import LAST_RESORT, Folding
 from checkrein.store.group import Group, Lost, Single
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class SqliteStore:
         self._closing = threading.Lock()
         # Whoever holds this is the one writer at this moment.
         self._turn = threading.Lock()
+        self._folding = Folding(self.path, self._turn)
         self._durable = True
         self._thread: threading.Thread | None = None
         self._writer: sqlite3.Connection | None = None
@@ -113,7 +115,7 @@ class SqliteStore:
         self._writer.execute("PRAGMA journal_mode = WAL")
         self._writer.execute("PRAGMA foreign_keys = ON")
         self._writer.execute("PRAGMA synchronous = FULL")
-        self._writer.execute("PRAGMA wal_autocheckpoint = 4000")
+        self._writer.execute(f"PRAGMA wal_autocheckpoint = {LAST_RESORT}")
         check_schema(self._writer, self.path, writable=True)
         self._thread = threading.Thread(target=self._run, name="checkrein-writer", daemon=True)
         self._thread.start()
@@ -175,6 +177,7 @@ class SqliteStore:
             self._ending = True
             self._wake.set()
             open_thread.join()
+            self._folding.close()
         with self._turn:
             writer, self._writer = self._writer, None
         if writer is not None:
@@ -246,6 +249,7 @@ class SqliteStore:
         _tell(work.succeed, result)
 
     def _committed(self, transaction: Group) -> None:
+        self._folding.wrote(transaction.rows)
         for table in transaction.touched:
             self._writes[table] = self._writes.get(table, 0) + 1
         for follower in transaction.followers:

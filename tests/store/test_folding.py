@@ -1,0 +1,120 @@
+"""What was committed gets into the database itself while others write, and nothing is lost on the way."""
+
+import contextlib
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from checkrein.settings.sources import state_dir
+from checkrein.store import folding
+from checkrein.store.changes import set_number
+from checkrein.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Few pages are many."""
+    monkeypatch.setattr(folding, "PAGES", 60)
+    monkeypatch.setattr(folding, "MOST_PAGES", 200)
+
+
+@pytest.fixture
+def store(home):
+    made = SqliteStore.open(state_dir())
+    yield made
+    made.close()
+
+
+def fill(store, count, name="n"):
+    for number in range(count):
+        store.write(lambda tx, number=number: set_number(tx, f"{name}{number}", number))
+
+
+def in_the_database(store):
+    """What the database holds without its log."""
+    copy = store.folder / "copy.db"
+    copy.write_bytes(store.path.read_bytes())
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            # Not even the tables are there yet.
+            return 0
+        return connection.execute("SELECT count(*) FROM change WHERE what LIKE 'n%'").fetchone()[0]
+
+
+def test_many_pages_are_brought_over_and_few_are_not(store, small):
+    fill(store, 5)
+    assert store._folding._thread is None and in_the_database(store) == 0
+    fill(store, 100)
+    store._folding.close()
+    assert in_the_database(store) > 5
+
+
+def test_no_commit_does_it_where_nobody_does(store):
+    """Left to SQLite it would have happened within so many."""
+    fill(store, 1_300)
+    assert store._folding._thread is None and in_the_database(store) == 0
+
+
+def test_whoever_writes_meanwhile_loses_nothing_and_the_log_begins_anew(store, small):
+    threads = [threading.Thread(target=fill, args=(store, 400, f"n{each}-")) for each in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    store._folding.close()
+    assert store.query("SELECT count(*) FROM change WHERE what LIKE 'n%'") == [(1200,)]
+    pages = store.path.with_name(store.path.name + "-wal").stat().st_size // 4096
+    # Written one by one they are three pages each.
+    assert pages < 1_800
+    store.close()
+    assert in_the_database(store) == 1200
+
+
+def test_one_that_fails_harms_no_commit_and_is_tried_again(store, small, monkeypatch):
+    tried, connected = [], folding._connected
+
+    def fails(path):
+        tried.append(path)
+        if len(tried) == 1:
+            raise sqlite3.OperationalError("disk I/O error")
+        return connected(path)
+
+    monkeypatch.setattr(folding, "_connected", fails)
+    fill(store, 30)
+    store._folding.close()
+    assert in_the_database(store) == 0
+    fill(store, 60)
+    store._folding.close()
+    assert len(tried) >= 2 and in_the_database(store) > 0
+
+
+def test_a_system_without_room_for_a_thread_takes_no_commit_back(store, small, monkeypatch):
+    def no_room(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_room)
+    fill(store, 50)
+    assert store.query("SELECT count(*) FROM change WHERE what LIKE 'n%'") == [(50,)]
+
+
+def test_a_store_that_closes_waits_for_it(home, small, monkeypatch):
+    begun, go_on, brought_over = threading.Event(), threading.Event(), folding._brought_over
+
+    def slow(connection):
+        begun.set()
+        go_on.wait(5)
+        return brought_over(connection)
+
+    monkeypatch.setattr(folding, "_brought_over", slow)
+    store = SqliteStore.open(state_dir())
+    fill(store, 40)
+    begun.wait(5)
+    closing = threading.Thread(target=store.close)
+    closing.start()
+    time.sleep(0.05)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(5)
+    assert not closing.is_alive() and in_the_database(store) == 40

@@ -6,15 +6,31 @@ import re
 
 from checkrein.ledger.secrets import CREDENTIAL, LOOK, MASK, NOUN, RANDOM, SCHEME, words_of
 
-# A name, what stands between it and its value, and the ways a value may be written.
-HEAD = re.compile(r"""(?xa) (?<![\w.-]) (?:
-      (?P<flag>--?[A-Za-z][\w.-]*+)
-      (?: (?:[ \t]|\\\n)++ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["'][^-]) )
-    | (?P<name>(?:(?i:access|account|api|auth|encryption|license|private|secret|session)[ ])?[\w.-]++)
+# What stands between a flag or a name and its value.
+_AFTER_FLAG = r"""(?: (?:[ \t]|\\\n)++ (?=[^\s=:|<>&;-]) | \\{0,3}["'],[ \t]* (?=\\{0,3}["'][^-]) )"""
+_AFTER_NAME = r"""
       (?P<close>\\{0,7}["'`]?(?:\[\d*\]|\])?) (?P<left>(?:[ ]is)?[ \t]*)
       (?: :[ ]+&?[A-Za-z_][\w.]*+(?:[\[<][\w.,|\ \[\]]{0,60}[\]>])?(?:[ ]\|[ ]\w++)*+[ ](?==[ ][bru]?["']) )?
-      (?P<sign>[?+|:]{0,2}=(?![=>~]) | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["']))
-      (?P<right>[ \t]*(?:[|>][+-]?[ \t]*\n[ \t]+)?) )""")
+      (?P<sign>[?+|:]{0,2}=(?![=>~]) | [=!]==? | => | :(?![:/]) | >(?=[^<>\s]+</) | ,(?=[ \t]*["']))"""
+# A name, what stands between it and its value, and the ways a value may be written.
+HEAD = re.compile(
+    r"""(?xa) (?<![\w.-]) (?:
+      (?P<flag>--?[A-Za-z][\w.-]*+)"""
+    + _AFTER_FLAG
+    + r"""
+    | (?P<name>(?:(?i:access|account|api|auth|encryption|license|private|secret|session)[ ])?[\w.-]++)"""
+    + _AFTER_NAME
+    + r"""
+      (?P<right>[ \t]*(?:[|>][+-]?[ \t]*\n[ \t]+)?) )"""
+)
+# From somewhere in a name on: the rest of the word, and whether what follows a name or a flag follows it.
+_NAMED = re.compile(
+    r"(?xa) (?P<word>[\w.-]++) (?: (?P<name>(?:[ ][\w.-]++)??" + _AFTER_NAME + ") |" + _AFTER_FLAG + ")?"
+)
+# Up to the last place that no HEAD reaches over. What the first class leaves out is part of none, or is a new
+# line: no name, flag or type follows it in one. Signs and quotes are part of one, no letter right after them.
+_APART = re.compile(r"""(?sxa) .* (?: [^\w.\-\ \t&<>\[\]|,:=?+!"'`\\] | [\t:=?+!"'`\\](?=[\w.-]) )""")
+_WORD_BEGINS = re.compile(r"(?sa).*(?<![\w.-])")
 _KEY_POSITION = re.compile(r"""(?:(?:^|\n|\\n)[\s\d>#*+|→:./-]*|["'`{\[(,\\][ \t]*|:\d+[:-][ \t]*)\Z""")
 _OPEN = re.compile(r"""(?:[fbruFBRU]{1,2}(?=["'])|[$@&](?=["']))?(\\{0,7})(\"""|'''|["'`])""")
 _GLUED_ON = re.compile(r"""(?:[\w./+=@%-]|\\'|"[^"\s]*"|'[^'\s]*')++""")
@@ -38,6 +54,23 @@ _ROOTED = re.compile(r"(?:os|process|self|this|settings|config|env|args|System|s
 _VARIABLE = re.compile(r"[A-Za-z_$]+(?=[ \t]*[,;)}])")
 _PROSE = re.compile(r"[A-Za-z][A-Za-z'’]*[,.:;]?[ \t]+[A-Za-z(]")
 _ABOUT_A_FLAG = re.compile("is|or|and|flags?|options?|to|for|must|in|not|was|if|when|as|from|via|the")
+
+
+def rest_of_word(text: str, at: int, place: int) -> tuple[int, bool]:
+    """Where the word at this place ends, and whether it may be the name in a HEAD from `at` on."""
+    found = _NAMED.match(text, place)
+    if found is None:
+        return place, False
+    if found["name"] is None and found.end() > found.end("word"):
+        begins = _WORD_BEGINS.match(text, at, place)
+        return found.end("word"), begins is not None and text[begins.end()] == "-"
+    return found.end("word"), found["name"] is not None
+
+
+def last_gap(text: str, at: int, place: int) -> int:
+    """The last place from `at` to `place` from where on every HEAD is found, and no other."""
+    gap = _APART.match(text, at, place + 1)
+    return gap.end() if gap else at
 
 
 def value_span(head: re.Match[str], words: str, strength: int) -> tuple[int, int] | None:

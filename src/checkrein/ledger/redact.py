@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 
 from checkrein.errors import ConfigError
-from checkrein.ledger.assignments import HEAD, value_span
+from checkrein.ledger.assignments import HEAD, last_gap, rest_of_word, value_span
+from checkrein.ledger.hints import Hints, Seen, folds_apart
 from checkrein.ledger.secrets import (
+    BARE_ENDS,
     BARE_SHAPE,
     COMMAND,
     HARMLESS_BEFORE,
@@ -29,8 +31,10 @@ from checkrein.ledger.secrets import (
     PLACES,
     PROGRAM,
     PROGRAMS,
+    RUN_BEGINS,
     SHAPE,
     SHAPE_HINTS,
+    SHAPE_PAT,
     SHAPE_RUN,
     is_plain,
     masked_value,
@@ -52,8 +56,6 @@ _NO_ADDITIONS = Masking()
 
 
 _SHORT, _REMEMBERED = 2_000, 512
-# Letters and signs from rare to common, as results and commands hold them; others are rarer still.
-_COMMON = "z$79/6q3|8524j=1x0-{bvky_gw.:fhmpucldaintsero "
 
 
 class Redactor:
@@ -66,19 +68,27 @@ class Redactor:
         self._weight = lru_cache(_REMEMBERED)(self._weighed)
         self._keys = tuple(filter(None, map(words_of, masking.keys)))
         self._hints = (*NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
+        # The one name of a secret that holds no hint is looked for beside others.
+        self._names = (*self._hints, "bearer")
         always = ("",)
         # The user's patterns come first: they were written for what is really there.
-        self._passes: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
+        self._passes: tuple[tuple[tuple[str, ...], Callable[[Seen], str]], ...] = (
             *((always, partial(_apply, _user_pattern(pattern))) for pattern in masking.patterns),
             (SHAPE_HINTS, _shapes),
-            (("private key",), partial(re.sub, PEM, _pem)),
-            *((hints, partial(re.sub, pattern, _place)) for hints, pattern in PLACES),
+            (("private key",), lambda seen: re.sub(PEM, _pem, seen.text)),
+            *((hints, partial(_places, pattern, starts)) for hints, starts, pattern in PLACES),
             (self._hints, self._assignments),
-            (tuple(PROGRAMS), partial(re.sub, COMMAND, _command)),
-            (always, partial(BARE_SHAPE.sub, MASK)),
+            (tuple(PROGRAMS), lambda seen: seen.replaced(COMMAND, _command, PROGRAMS)),
+            (always, _bare_shapes),
         )
         self._always = {number for number, (hints, _) in enumerate(self._passes) if "" in hints}
-        self._gates = _gates([hints for hints, _ in self._passes])
+        self._turns: dict[str, list[int]] = {}
+        for number, (hints, _) in enumerate(self._passes):
+            for hint in hints:
+                self._turns.setdefault(hint, []).append(number)
+        self._words = Hints(
+            (*self._turns, *self._names, *(word for _, starts, _ in PLACES for word in starts))
+        )
 
     def value(self, value: Any) -> Any:
         """A deep copy with its secrets masked; what hangs under a secret name is masked whatever it is."""
@@ -89,15 +99,14 @@ class Redactor:
         return self._short(text) if len(text) <= _SHORT else self._masked(text)
 
     def _masked(self, text: str) -> str:
-        lowered, wanted = text.lower(), self._always
-        for letter, hints in self._gates:
-            if letter in lowered:
-                for hint, number in hints:
-                    if hint in lowered:
-                        wanted = wanted | {number}
+        seen = self._words.look(text)
+        held = self._words.held(text.lower()) if folds_apart(text) else seen.held
+        wanted = self._always.union(*[self._turns.get(word, ()) for word in held])
         for number in sorted(wanted):
-            text = self._passes[number][1](text)
-        return text
+            masked = self._passes[number][1](seen)
+            if masked != seen.text:
+                seen = self._words.look(masked)
+        return seen.text
 
     def _copy(self, value: Any, secret: str, depth: int) -> Any:
         """`secret` is the secret name this value hangs under, or nothing."""
@@ -173,40 +182,69 @@ class Redactor:
             return 1 if PERHAPS.search(words) else 0
         return 0 if HARMLESS_BEFORE.fullmatch(found["glued"] or found["before"] or "") else 2
 
-    def _assignments(self, text: str) -> str:
+    def _assignments(self, seen: Seen) -> str:
+        """Names in the order they stand: within what one takes up, no other begins."""
+        text, kept, at, ends = seen.text, 0, 0, 0
         pieces: list[str] = []
-        kept = at = 0
-        while head := HEAD.search(text, at):
-            at = head.end()
-            name = head["flag"] or head["name"]
-            words, strength = self._weight(name) if len(name) <= _SHORT else self._weighed(name)
-            if strength and (where := value_span(head, words, strength)):
-                value = text[slice(*where)]
-                masked = masked_value(value, words)
-                if masked != value:
-                    pieces += (text[kept : where[0]], masked)
-                    kept = where[1]
-                # A reference may hold secrets further in (`$(curl -H …)`): reading goes on inside it.
-                if masked != value or MASK in value:
-                    at = where[1]
+        for place in seen.places(self._names):
+            if place < max(at, ends):
+                continue
+            ends, named = rest_of_word(text, at, place)
+            at = last_gap(text, at, place) if named else at
+            # INVARIANT: `at` never goes back, or a text of many names would cost quadratic time.
+            while named and at <= place:
+                head = HEAD.search(text, at)
+                if head is None or head.start() > place:
+                    at = head.start() if head else len(text)
+                    break
+                at = head.end()
+                if after := self._masked_after(head):
+                    start, at, masked = after
+                    pieces += (text[kept:start], masked)
+                    kept = at
         return "".join([*pieces, text[kept:]])
 
+    def _masked_after(self, head: re.Match[str]) -> tuple[int, int, str] | None:
+        """From where to where a secret stands behind this name, and what it becomes."""
+        name = head["flag"] or head["name"]
+        words, strength = self._weight(name) if len(name) <= _SHORT else self._weighed(name)
+        if strength and (where := value_span(head, words, strength)):
+            value = head.string[slice(*where)]
+            masked = masked_value(value, words)
+            # A reference may hold secrets further in (`$(curl -H …)`): reading goes on inside it.
+            if masked != value or MASK in value:
+                return *where, masked
+        return None
 
-def _gates(passes: Sequence[Sequence[str]]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Every hint and the pass it is for, under its rarest letter: most texts hold few of those letters."""
-    gates: dict[str, list[tuple[str, int]]] = {}
-    for number, hints in enumerate(passes):
-        for hint in filter(None, hints):
-            gates.setdefault(min(hint, key=_COMMON.find), []).append((hint, number))
-    return list(gates.items())
 
-
-def _shapes(text: str) -> str:
+def _shapes(seen: Seen) -> str:
     """Tokens that give themselves away; only what is long enough to be one is looked at closely."""
-    lowered = text.lower()
-    if any(hint in lowered for hint in HASH_HINTS):
+    text, kept, ends = seen.text, 0, 0
+    pieces: list[str] = []
+    if not seen.held.isdisjoint(HASH_HINTS):
         return re.sub(SHAPE, MASK, text)
-    return SHAPE_RUN.sub(lambda run: re.sub(SHAPE, MASK, run[0]), text)
+    places = seen.places(hint for hint in SHAPE_HINTS if hint != "pat")
+    if "pat" in seen.held:
+        places = sorted([*places, *(pat.start() for pat in SHAPE_PAT.finditer(text))])
+    for place in places:
+        if place >= ends and (begins := RUN_BEGINS.match(text, ends, place)):
+            run = SHAPE_RUN.match(text, begins.end())
+            ends = run.end() if run else place + 1
+            if run:
+                pieces += (text[kept : run.start()], re.sub(SHAPE, MASK, run[0]))
+                kept = ends
+    return "".join([*pieces, text[kept:]])
+
+
+def _places(pattern: str, starts: Sequence[str], seen: Seen) -> str:
+    return seen.replaced(pattern, _place, starts)
+
+
+def _bare_shapes(seen: Seen) -> str:
+    text = seen.text
+    if BARE_ENDS[0].search(text) or BARE_ENDS[1].search(text):
+        return BARE_SHAPE.sub(MASK, text)
+    return text
 
 
 def _pem(found: re.Match[str]) -> str:
@@ -251,13 +289,13 @@ def _user_pattern(pattern: str) -> Any:
         raise ConfigError("masking.patterns", pattern, reason, "Write it in RE2 syntax.") from None
 
 
-def _apply(pattern: Any, text: str) -> str:
+def _apply(pattern: Any, seen: Seen) -> str:
     """A user's pattern, kept away from what is masked already and from lone surrogates (RE2 refuses them)."""
 
     def masked(found: Any) -> str:
         (start, end), at, whole = found.span(1 if found.re.groups else 0), found.start(), str(found.group())
         return f"{whole[: start - at]}{MASK if start < end else ''}{whole[end - at :]}"
 
-    pieces = re.split(r"(\[masked\]|[\ud800-\udfff]+)", text)
+    pieces = re.split(r"(\[masked\]|[\ud800-\udfff]+)", seen.text)
     pieces[::2] = [pattern.sub(masked, piece) for piece in pieces[::2]]
     return "".join(pieces)

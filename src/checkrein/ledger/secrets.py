@@ -35,10 +35,14 @@ SHAPE_HINTS = tuple(
     " pypi-a rubygems_ dckr_ _v1_ lin_ shp sq0 age-secret nrak- pmak- glsa_ glc_ ntn_ figd_ atatt3 hrku- pul-"
     " sbp_ sb_s pplx- tvly- lsv2_ sntry pscale_ nfp_ 8q~ :aa $2 $1$ $5$ $6$ $y$ $argon2 slack webhook".split()
 )
+# Many words hold "pat"; these are the ones that may belong to a shape.
+SHAPE_PAT = re.compile(r"pat(?:[A-Za-z0-9]{14}\.|[_-])")
 # A shape lies within one run of such letters and is no shorter than this, unless it is a password's hash.
 SHAPE_RUN = re.compile(r"(?a)(?<![\w.~+/=:$-])[\w.~+/=:$-]{15,}")
+RUN_BEGINS = re.compile(r"(?sa).*(?<![\w.~+/=:$-])")
 HASH_HINTS = ("$1$", "$5$", "$6$", "$y$", "$argon2")
-# Discord and Twilio have no prefix to look for and are always tried; the first letter keeps that cheap.
+# Discord and Twilio have no prefix to look for and are always tried, where something like their end stands.
+BARE_ENDS = (re.compile("SK[0-9a-f]{32}"), re.compile(r"(?a)\.[\w-]{6}\.[\w-]{27}"))
 BARE_SHAPE = re.compile(r"""(?xa) S(?<![\w-].)K[0-9a-f]{32}\b
     | [MNO](?<![\w-].)(?=[\w-]*\d)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}""")
 PEM = r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)((?:(?!-----)[\s\S])*+)"
@@ -123,33 +127,40 @@ vault cargo :: \s+(?:operator\s+)?(?:login|unseal) :: \s(?:login|unseal)\s+(?P<s
 PROGRAM = rf"(?<![\w.-])(?:{'|'.join(sorted(PROGRAMS, reverse=True))})(?=\s)"
 COMMAND = rf"""{PROGRAM}(?:[^\n|;&\\"'()$]|\$(?!\()|\\[\s\S]|"(?:[^"\\]|\\.)*+"|'[^']*')*+"""
 
-# Secrets that no name announces: what the (lower-case) text must hold, and the place.
+# Secrets that no name announces: what the (lower-case) text must hold, what the place begins with (one of
+# these, in any case), and the place.
 PLACES = [
-    (tuple(hints.split()), pattern)
-    for hints, pattern in _table(r"""
-:// :: ://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)
-:// :: (?:sql|gres|redis|mqp|ongodb)[\w+]{0,24}://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@
-:// :: ://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@
-= :: [?&](?:code|key|sid|sig|signature|X-Amz-Signature)=(?P<secret>(?=[^\s&?]*\d)[^\s"'`&?#<>\\;]{8,})
-thin: :: thin:[\w$]+/(?P<secret>[^\s@/"']+)@
-:5432: :: :5432:[^\s:]+:[^\s:]+:(?P<secret>[^\s:"']+)
-bearer :: (?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)
-identified :: (?:IDENTIFIED|(?i:user\s+\S+\s+identified))(?i:(?:\s+with\s+\S+)?\s+by(?:\s+password)?)\s+'
+    (tuple(hints.split()), tuple(starts.split()), pattern)
+    for hints, starts, pattern in _table(r"""
+:// :: :// :: ://[^\s/?#@"'`<>\\:]*:(?!\d{1,5}[/?#])(?P<secret>[^\s/"'`<>\\]+)@(?!sha\d+:)
+:// :: sql gres redis mqp ongodb :: (?:sql|gres|redis|mqp|ongodb)[\w+]{0,24}
+    ://[^\s/?#@"':]*:(?!\d+[/?#])(?P<secret>[^\s"'@]{1,200})@
+:// :: :// :: ://(?P<secret>(?=[A-Za-z_-]*\d)[\w-]{20,})@
+= :: ? & :: [?&](?:code|key|sid|sig|signature|X-Amz-Signature)=(?P<secret>(?=[^\s&?]*\d)[^\s"'`&?#<>\\;]{8,})
+thin: :: thin: :: thin:[\w$]+/(?P<secret>[^\s@/"']+)@
+:5432: :: :5432: :: :5432:[^\s:]+:[^\s:]+:(?P<secret>[^\s:"']+)
+bearer :: bearer :: (?i:bearer)\s+(?P<secret>(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*)
+identified :: identified user :: (?:IDENTIFIED|(?i:user\s+\S+\s+identified))
+    (?i:(?:\s+with\s+\S+)?\s+by(?:\s+password)?)\s+'
     (?P<secret>[^'\n]+)
-from-literal :: --from-literal[= ]["']?[\w.-]+=(?P<secret>[^\s"']+)
-password :: (?:PASSWORD|(?i:(?:with|encrypted|login|root|(?:role|user)\s+[\w"]+)\s+password))(?:\s+|\s*\(\s*)'
+from-literal :: --from-literal :: --from-literal[= ]["']?[\w.-]+=(?P<secret>[^\s"']+)
+password :: password with encrypted login root role user :: (?:PASSWORD
+    |(?i:(?:with|encrypted|login|root|(?:role|user)\s+[\w"]+)\s+password))(?:\s+|\s*\(\s*)'
     (?P<secret>[^'\n]+)
-password :: \b(?:(?:machine\s+\S+|default)\s+login|wifi\s+connect)\s+\S+\s+password\s+(?P<secret>\S+)
-${ :: \$\{(?=\w*(?i:pass|pwd|secret|token|key))\w++:?[-=+](?P<secret>[^${}\n]+)\}
-auth :: (?i:auth)\s*+=?\s*+\(\s*["'][^"'\n]*["']\s*,\s*["'](?P<secret>[^"'\n]+)
-securestring :: ConvertTo-SecureString\s+(?:-String\s+)?{word}
-<<< :: (?:chpasswd|--with-token|--password-stdin|--passphrase-fd\s+\d)[ \t]*<<<[ \t]*{word}
-| :: \b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['"]%s(?:\\n)?['"][ \t]+)?{word}[ \t]*+\|[ \t]*+
+password :: machine default wifi :: \b(?:(?:machine\s+\S+|default)\s+login|wifi\s+connect)
+    \s+\S+\s+password\s+(?P<secret>\S+)
+${ :: ${ :: \$\{(?=\w*(?i:pass|pwd|secret|token|key))\w++:?[-=+](?P<secret>[^${}\n]+)\}
+auth :: auth :: (?i:auth)\s*+=?\s*+\(\s*["'][^"'\n]*["']\s*,\s*["'](?P<secret>[^"'\n]+)
+securestring :: convertto-securestring :: ConvertTo-SecureString\s+(?:-String\s+)?{word}
+<<< :: chpasswd --with-token --password-stdin --passphrase-fd :: (?:
+    chpasswd|--with-token|--password-stdin|--passphrase-fd\s+\d)[ \t]*<<<[ \t]*{word}
+| :: echo printf :: \b(?:echo|printf)[ \t]+(?:-\w+[ \t]+|['"]%s(?:\\n)?['"][ \t]+)?{word}[ \t]*+\|[ \t]*+
     (?:sudo[ \t]+(?:-\w+[ \t]+)*-\w*S|(?:sudo[ \t]+)?(?:chpasswd|passwd)\b
     |[^|;&\n]{0,120}--(?:password-stdin|with-token|passphrase-fd))
-setx setenv set env config :: \b(?:set(?:x|env|[ \t]+-\w+)|ENV|config(?:ure)?(?:[ \t]+(?:set|--\w+))*+)[ \t]+
+setx setenv set env config :: set env config :: \b(?:set(?:x|env|[ \t]+-\w+)|ENV
+    |config(?:ure)?(?:[ \t]+(?:set|--\w+))*+)[ \t]+
     (?=\S*[._:])[\w./:-]*?(?i:password|secret|token|api_?key|access_?key|_auth)[\w.]*[ \t]+{word}
-value :: (?i:name\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?[\w.-]*
+value :: name :: (?i:name\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?[\w.-]*
     (?:password|passwd|secret|token|api[_-]?key|authorization|cookie)\\{0,3}["']?\s*+,?\s*+
     \\{0,3}["']?value\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?(?:bearer\s+|basic\s+)?)(?P<secret>[^\s"'\\,}]+)
 """)

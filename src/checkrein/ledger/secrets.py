@@ -61,7 +61,7 @@ NOUN = re.compile(r"""(?x) (?:(?P<before>[a-z0-9]+)_)? (?P<glued>[a-z0-9]*?) (?:
         |again|prod|production|dev|development|staging|live|sandbox|local|default|backup|old|new) )*$""")
 # Names that hold a secret only where the value looks like one.
 PERHAPS = re.compile(r"(?:^|_)(?:(?:pass|pw)(?:_\d+)?|auth)$")
-NAME_HINTS = tuple("pass pw secret token auth cookie cred key phrase sess code config".split())
+NAME_HINTS = tuple("pass pw secret token auth bearer cookie cred key phrase sess code config".split())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_A-Za-z0-9]+")
 # `next_page_token` is a cursor, `has_password` a fact, `eos_token` a word of a vocabulary.
 HARMLESS_BEFORE = re.compile(r"""(?x) page|next|prev|previous|continuation|cursor|pagination|paging|sync|max

@@ -130,17 +130,48 @@ def test_a_store_that_is_closed_is_an_answer(pipeline):
     asyncio.run(go())
 
 
-def test_what_waits_goes_along_with_a_crowd_and_with_nobody_else(pipeline):
-    told = []
+def test_what_waits_is_written_once_a_crowd_was_told_and_has_sent_on(pipeline):
+    happened = []
 
     async def go():
-        mail = Mail(pipeline.store, lambda: [Offer(note("along", 7), told.append)])
-        await mail.send(note("a", 1), heard).answer()
-        assert not told
-        await asyncio.gather(*(mail.send(note("a", n), heard).answer() for n in range(CROWD + 1)))
+        mail = Mail(
+            pipeline.store, lambda: [Offer(note("meanwhile", 7), lambda _: happened.append("written"))]
+        )
+
+        async def one(number):
+            await mail.send(note("a", number), heard).answer()
+            asyncio.get_running_loop().call_soon(happened.append, "sent on")
+
+        await one(0)
+        await asyncio.sleep(0.01)
+        assert happened == ["sent on"]
+        await asyncio.gather(*(one(number) for number in range(CROWD + 1)))
+        await asyncio.sleep(0.01)
 
     asyncio.run(go())
-    assert told == [None] and change_number(pipeline.store, "along") == 7
+    assert happened == ["sent on"] * (CROWD + 2) + ["written"]
+    assert change_number(pipeline.store, "meanwhile") == 7
+
+
+def test_what_waits_and_cannot_be_written_is_told_and_harms_no_crowd(pipeline, monkeypatch):
+    told, offer = [], pipeline.store.offer
+
+    def full(offers):
+        if any(each.tell == told.append for each in offers):
+            raise StoreError("full")
+        offer(offers)
+
+    monkeypatch.setattr(pipeline.store, "offer", full)
+
+    async def go():
+        mail = Mail(pipeline.store, lambda: [Offer(note("meanwhile", 7), told.append)])
+        for _ in range(2):
+            crowd = [mail.send(note(f"n{number}", 1), heard).answer() for number in range(CROWD + 1)]
+            assert await asyncio.gather(*crowd) == ["written"] * (CROWD + 1)
+            await asyncio.sleep(0.01)
+
+    asyncio.run(go())
+    assert [str(each) for each in told] == ["full"] * 2
 
 
 def test_one_at_a_time_needs_no_waiting(pipeline):
@@ -189,28 +220,40 @@ def test_what_nobody_waits_for_goes_with_the_next_and_keeps_its_place(pipeline, 
 
 
 @pytest.mark.parametrize("error", [StoreError("mine"), ValueError("mine"), sqlite3.ProgrammingError("mine")])
-@pytest.mark.parametrize("where", ["store", "along"])
 @pytest.mark.parametrize("count", [1, CROWD + 2])
-def test_nobody_waits_for_a_word_that_never_comes(pipeline, monkeypatch, error, where, count):
+def test_nobody_waits_for_a_word_that_never_comes(pipeline, monkeypatch, error, count):
     def broken(*_):
         raise error
 
-    if where == "store":
-        monkeypatch.setattr(pipeline.store, "offer", broken)
+    monkeypatch.setattr(pipeline.store, "offer", broken)
 
     async def go():
-        mail = Mail(pipeline.store, broken if where == "along" else tuple)
+        mail = Mail(pipeline.store)
         letters = [mail.send(note(f"n{number}", 1), heard) for number in range(count)]
         async with asyncio.timeout(5):
             return await asyncio.gather(*(each.answer() for each in letters), return_exceptions=True)
 
-    found = asyncio.run(go())
-    # Whoever comes first goes alone, and nothing goes along with it.
-    lucky = 1 if where == "along" else 0
-    assert found == ["written"] * lucky + [error] * (count - lucky)
-    assert [change_number(pipeline.store, f"n{n}") for n in range(count)] == [1] * lucky + [0] * (
-        count - lucky
-    )
+    assert asyncio.run(go()) == [error] * count
+    assert [change_number(pipeline.store, f"n{n}") for n in range(count)] == [0] * count
+
+
+@pytest.mark.parametrize("error", [StoreError("mine"), ValueError("mine")])
+def test_who_cannot_say_what_waits_harms_nobody(pipeline, error):
+    def broken():
+        raise error
+
+    heard_of = []
+
+    async def go():
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: heard_of.append(what["exception"]))
+        mail = Mail(pipeline.store, broken)
+        for _ in range(2):
+            crowd = [mail.send(note(f"n{number}", 1), heard).answer() for number in range(CROWD + 1)]
+            assert await asyncio.gather(*crowd) == ["written"] * (CROWD + 1)
+            await asyncio.sleep(0.01)
+
+    asyncio.run(go())
+    assert heard_of == [error] * 2
 
 
 def test_who_speaks_for_one_that_stopped_waiting_keeps_nobody_from_their_answer(pipeline):

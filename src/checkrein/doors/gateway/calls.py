@@ -80,7 +80,7 @@ class Calls:
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
         self.errands = Errands(servers, inventory, self.outcomes)
-        self.mail = Mail(pipeline.store, self.outcomes.along)
+        self.mail = Mail(pipeline.store, self.outcomes.meanwhile)
         self._limit = (0.0, 0.0)
         self._forces: dict[str, InForce] = {}
 

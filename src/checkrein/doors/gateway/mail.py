@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from checkrein.store import Offer, Store, Transaction
 
 T = TypeVar("T")
-# So many at once are a crowd: what waits for a quiet moment goes along with them.
+# So many at once are a crowd: while what they sent on is under way, there is time for what waits.
 CROWD = 4
 # How long what nobody waits for waits for company.
 LATER = 0.02
@@ -65,10 +65,10 @@ class Letter(Generic[T]):
 
 
 class Mail:
-    """The way from one loop to the record and back. `along` is asked what else may go with a crowd."""
+    """The way from one loop to the record and back. `meanwhile` is asked what else there is to write."""
 
-    def __init__(self, store: Store, along: Callable[[], Sequence[Offer]] = tuple) -> None:
-        self._store, self._along = store, along
+    def __init__(self, store: Store, meanwhile: Callable[[], Sequence[Offer]] = tuple) -> None:
+        self._store, self._meanwhile = store, meanwhile
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._leaving: list[Offer] = []
         # Whether they leave with this moment, and when they do at the latest.
@@ -79,6 +79,8 @@ class Mail:
         self._letters: deque[tuple[Letter[Any], BaseException | None]] = deque()
         self._lock = threading.Lock()
         self._rung = False
+        # Whether what waits will be asked for.
+        self._asking = False
 
     def send(
         self,
@@ -130,14 +132,23 @@ class Mail:
         if self._due:
             self._due, self._quiet = False, len(self._leaving) < CROWD
         leaving, self._leaving = self._leaving, []
-        if not leaving:
+        self._hand_over(leaving)
+        if len(leaving) >= CROWD and not self._asking:
+            self._asking = True
+            # Behind all who were told just now, and behind what they send on.
+            self._loop.call_soon(self._loop.call_soon, self._write_meanwhile)
+
+    def _write_meanwhile(self) -> None:
+        self._asking = False
+        self._hand_over(self._meanwhile())
+
+    def _hand_over(self, offers: Sequence[Offer]) -> None:
+        if not offers:
             return
         try:
-            if len(leaving) >= CROWD:
-                leaving.extend(self._along())
-            self._store.offer(leaving)
+            self._store.offer(offers)
         except Exception as error:  # noqa: BLE001 - INVARIANT: nobody waits for a word that never comes
-            for each in leaving:
+            for each in offers:
                 each.tell(error)
 
     def _told(self, letter: Letter[Any], error: BaseException | None) -> None:

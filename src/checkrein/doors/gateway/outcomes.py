@@ -23,7 +23,7 @@ from checkrein.store import Offer
 
 SECONDS = 0.05
 MOST = 256
-# Fewer than this are not worth going along with others.
+# Fewer than this are not worth a group of their own.
 FEW = 8
 # Failures that the store refused: when they are tried again, and how many are kept for it.
 AGAIN_SECONDS, MOST_OWED = 5.0, 4_096
@@ -75,11 +75,11 @@ class Outcomes:
             self._hand_over(waiting)
         return list(self._handed)
 
-    def along(self) -> list[Offer]:
-        """What there is to do, for a crowd that writes anyway: nobody else then writes beside it."""
+    def meanwhile(self) -> list[Offer]:
+        """What there is to write while the calls of a crowd are under way."""
         ledger, found = self._pipeline.ledger, list[Offer]()
         if len(self._waiting) >= FEW:
-            # The timer stays: what comes meanwhile may not find company.
+            # The timer stays: what comes later may not find a crowd.
             waiting, self._waiting = self._waiting, []
             tell = partial(self._looked_at, waiting)
             found.append(Offer(self._pipeline.finishing(waiting), tell))

@@ -31,7 +31,7 @@ _SETTLING = ("decided", "answered", "finished", "closed")
 _REFUSED = '"verdict":"deny"'
 _WATERMARK = "mirror"
 # How long lines are collected before they are copied; records read back at once, and the break after them.
-_COLLECT, _GROUP, _BREAK = 0.05, 128, 0.005
+_COLLECT, _GROUP, _BREAK = 0.25, 128, 0.005
 # So many lines of one commit are written at once.
 _FEW = 4
 # So many calls without a line are remembered.

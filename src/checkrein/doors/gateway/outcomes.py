@@ -81,23 +81,39 @@ class Outcomes:
         if len(self._waiting) >= FEW:
             # The timer stays: what comes later may not find a crowd.
             waiting, self._waiting = self._waiting, []
-            tell = partial(self._looked_at, waiting)
-            found.append(Offer(self._pipeline.finishing(waiting), tell))
+            found.append(self._offer(waiting))
         if ledger.worth_filing:
             found.append(Offer(ledger.file, _filed))
         return found
 
-    def _hand_over(self, waiting: list[Outcome], *, again: bool = False) -> None:
-        try:
-            done = self._pipeline.finish_soon(waiting)
-        except CheckreinError as error:
-            self._looked_at(waiting, error, again=again)
-            return
+    def _offer(self, waiting: list[Outcome]) -> Offer:
+        done = self._on_its_way(Future(), waiting)
+        return Offer(
+            self._pipeline.finishing(waiting),
+            lambda error: done.set_result(None) if error is None else done.set_exception(error),
+        )
+
+    def _on_its_way(self, done: Future[None], waiting: list[Outcome], again: bool = False) -> Future[None]:
         self._handed.add(done)
         done.add_done_callback(partial(self._done, waiting, again))
+        return done
+
+    def _hand_over(self, waiting: list[Outcome], *, again: bool = False) -> None:
+        if len(waiting) >= FEW and not again:
+            # Many at once cost less right here than with the writer beside us; their lines follow later.
+            offer = self._offer(waiting)
+            try:
+                self._pipeline.store.offer([offer])
+            except CheckreinError as error:
+                offer.tell(error)
+            return
+        try:
+            self._on_its_way(self._pipeline.finish_soon(waiting), waiting, again)
+        except CheckreinError as error:
+            self._looked_at(waiting, error, again=again)
 
     def _done(self, waiting: list[Outcome], again: bool, done: Future[None]) -> None:
-        """Said by the writer."""
+        """Said by whoever wrote them, or could not."""
         try:
             self._looked_at(waiting, None if done.cancelled() else done.exception(), again=again)
         finally:

@@ -68,8 +68,6 @@ class Redactor:
         self._weight = lru_cache(_REMEMBERED)(self._weighed)
         self._keys = tuple(filter(None, map(words_of, masking.keys)))
         self._hints = (*NAME_HINTS, *(max(key.split("_"), key=len) for key in self._keys))
-        # The one name of a secret that holds no hint is looked for beside others.
-        self._names = (*self._hints, "bearer")
         always = ("",)
         # The user's patterns come first: they were written for what is really there.
         self._passes: tuple[tuple[tuple[str, ...], Callable[[Seen], str]], ...] = (
@@ -86,9 +84,7 @@ class Redactor:
         for number, (hints, _) in enumerate(self._passes):
             for hint in hints:
                 self._turns.setdefault(hint, []).append(number)
-        self._words = Hints(
-            (*self._turns, *self._names, *(word for _, starts, _ in PLACES for word in starts))
-        )
+        self._words = Hints((*self._turns, *(word for _, starts, _ in PLACES for word in starts)))
 
     def value(self, value: Any) -> Any:
         """A deep copy with its secrets masked; what hangs under a secret name is masked whatever it is."""
@@ -186,7 +182,7 @@ class Redactor:
         """Names in the order they stand: within what one takes up, no other begins."""
         text, kept, at, ends = seen.text, 0, 0, 0
         pieces: list[str] = []
-        for place in seen.places(self._names):
+        for place in seen.places(self._hints):
             if place < max(at, ends):
                 continue
             ends, named = rest_of_word(text, at, place)

@@ -148,4 +148,4 @@ def test_a_type_is_not_the_name_of_what_follows_it():
 def test_the_name_of_a_secret_holds_a_hint(words):
     for made in (redactor, OWN):
         if made._weighed(words)[1]:
-            assert any(hint in words.lower() for hint in made._names)
+            assert any(hint in words.lower() for hint in made._hints)

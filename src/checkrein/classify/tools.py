@@ -136,9 +136,12 @@ def says_nothing(value: Any, depth: int = 0) -> bool:
     if depth > 6:
         return False
     if isinstance(value, dict):
-        return all(says_nothing(item, depth + 1) for item in value.values())
-    if isinstance(value, list):
-        return all(says_nothing(item, depth + 1) for item in value)
+        value = value.values()
+    elif not isinstance(value, list):
+        return True
+    for item in value:  # noqa: SIM110 - asked for every call
+        if not says_nothing(item, depth + 1):
+            return False
     return True
 
 

@@ -6,13 +6,14 @@ Trying a pattern at every letter costs many times more than finding the words it
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
 # Letters and signs from rare to common, as results and commands hold them; others are rarer still.
 _COMMON = "z$79/6q3|8524j=1x0-{bvky_gw.:fhmpucldaintsero "
-_SHORT = 500  # Loading RE2 takes milliseconds: it waits for the first text that is longer.
+_SHORT = 500  # Loading RE2 takes milliseconds: it waits for the first text that is longer, or for others.
 _END = "\0"
 
 
@@ -30,7 +31,7 @@ class Hints:
 
     def held(self, text: str) -> list[str]:
         """The words that stand somewhere in this lower-case text."""
-        if self._at_once is None and len(text) > _SHORT:
+        if self._at_once is None and (len(text) > _SHORT or "re2" in sys.modules):
             self._at_once = _all_at_once(self.words)
         if self._at_once is not None:
             found = self._at_once.Match((text + _END).encode(errors="replace"))

@@ -79,7 +79,7 @@ class Redactor:
             (tuple(PROGRAMS), lambda seen: seen.replaced(COMMAND, _command, PROGRAMS)),
             (always, _bare_shapes),
         )
-        self._always = {number for number, (hints, _) in enumerate(self._passes) if "" in hints}
+        self._always = [number for number, (hints, _) in enumerate(self._passes) if "" in hints]
         self._turns: dict[str, list[int]] = {}
         for number, (hints, _) in enumerate(self._passes):
             for hint in hints:
@@ -97,8 +97,10 @@ class Redactor:
     def _masked(self, text: str) -> str:
         seen = self._words.look(text)
         held = self._words.held(text.lower()) if folds_apart(text) else seen.held
-        wanted = self._always.union(*[self._turns.get(word, ()) for word in held])
-        for number in sorted(wanted):
+        wanted = self._always
+        if held:
+            wanted = sorted({*wanted, *(number for word in held for number in self._turns.get(word, ()))})
+        for number in wanted:
             masked = self._passes[number][1](seen)
             if masked != seen.text:
                 seen = self._words.look(masked)

@@ -51,6 +51,7 @@ class MalformedError(RpcError):
         self.id = id
 
 
+_EMPTY: Message = {}
 _decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
 
@@ -73,15 +74,14 @@ def decode(raw: bytes | bytearray | memoryview) -> Message:
 
 def _check(message: Message) -> None:
     known = message.get("id")
-    if "id" in message and (isinstance(known, bool) or not isinstance(known, str | int)):
-        if not ("error" in message and known is None):
+    if known is None or isinstance(known, bool) or not isinstance(known, (str, int)):
+        if "id" in message and not ("error" in message and known is None):
             raise MalformedError(INVALID_REQUEST, "An id is a text or a whole number.")
         known = None
     if message.get("jsonrpc") != "2.0":
         raise MalformedError(INVALID_REQUEST, 'A message says "jsonrpc": "2.0".', known)
     if "method" in message:
-        params = message.get("params", {})
-        if not isinstance(message["method"], str) or not isinstance(params, dict):
+        if not isinstance(message["method"], str) or not isinstance(message.get("params", _EMPTY), dict):
             raise MalformedError(INVALID_REQUEST, "A method is a text and its params are an object.", known)
     elif "id" not in message or ("result" in message) == ("error" in message):
         raise MalformedError(INVALID_REQUEST, "This is no request, no notification and no response.", known)

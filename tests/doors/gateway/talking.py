@@ -23,6 +23,16 @@ async def served(app):
         server.close()
 
 
+async def body_of(turn):
+    """The whole body of a request; None when its client left before."""
+    found = b""
+    while (part := await turn.part()) is not None:
+        found += part[0]
+        if not part[1]:
+            return found
+    return None
+
+
 class Taken:
     """Stands where a response goes, and remembers what was said; `task` is where its request is handled."""
 

@@ -8,22 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein.doors.gateway.http_turn import MOST_UNREAD
-from doors.gateway.talking import served
+from doors.gateway.talking import body_of, served
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def post(body, more=b""):
     return b"POST /mcp HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n%b" % (more, len(body), body)
-
-
-async def body_of(turn):
-    found = b""
-    while (part := await turn.part()) is not None:
-        found += part[0]
-        if not part[1]:
-            return found
-    return None
 
 
 async def echo(turn):

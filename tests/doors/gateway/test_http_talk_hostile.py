@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES
-from doors.gateway.talking import served
+from doors.gateway.talking import body_of, served
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 EVIL = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -28,7 +28,7 @@ class App:
         self.ended = asyncio.Event()
 
     async def __call__(self, turn):
-        body = await self._body(turn) if self._reads else b""
+        body = await body_of(turn) if self._reads else b""
         self.heard.append((turn.head.path, body, dict(turn.head.headers)))
         try:
             if self._streams:
@@ -41,14 +41,6 @@ class App:
                 await turn.answer(200, b"", b"[%b %b]" % (turn.head.path.encode(), body or b""))
         finally:
             self.ended.set()
-
-    async def _body(self, turn):
-        found = b""
-        while (part := await turn.part()) is not None:
-            found += part[0]
-            if not part[1]:
-                return found
-        return None
 
 
 async def come_back(reader):

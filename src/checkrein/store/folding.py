@@ -11,10 +11,8 @@ import sqlite3
 import threading
 from pathlib import Path
 
-# Pages in the log before they are brought over; and when commits wait, so that the log begins anew.
-PAGES, MOST_PAGES = 4_000, 16_000
-# Should nobody bring them over, a commit does after all.
-LAST_RESORT = 4 * MOST_PAGES
+# Pages in the log before they are brought over; should nobody do it, a commit does after so many.
+PAGES, LAST_RESORT = 4_000, 64_000
 # What a commit touches besides its rows, and how many rows fill a page.
 _EVERY_COMMIT, _ROWS_A_PAGE = 3, 3
 
@@ -46,10 +44,11 @@ class Folding:
     def _fold(self) -> None:
         # INVARIANT: what goes wrong here (a full disk) leaves everything in the log, where all can read it.
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_connected(self._path)) as connection:
-            if _brought_over(connection) > MOST_PAGES:
-                # Only where nobody writes the log can be used from its beginning again.
-                with self._turn:
-                    _brought_over(connection)
+            _bring_over(connection)
+            # The little that came meanwhile. Only where nobody writes does the log begin anew, and a log that
+            # goes on growing makes whoever waits for the disk wait longer.
+            with self._turn:
+                _bring_over(connection)
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -59,7 +58,5 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _brought_over(connection: sqlite3.Connection) -> int:
-    """How many pages the log has."""
-    _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return int(pages)
+def _bring_over(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

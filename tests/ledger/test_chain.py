@@ -60,6 +60,11 @@ def test_halves_of_letters_in_older_records_are_read_as_they_are_written_now():
     assert first_break([Link(1, 2.0, "k", "e", before, seal(GENESIS, before))]) == (1, seal(GENESIS, before))
 
 
+def test_two_names_that_come_to_the_same_spelling_are_both_on_the_record():
+    read = said_in(body_of(1, 2.0, "k", "e", {"\\udc80": "one", "\udc80": "other"}))
+    assert sorted(read["data"].values()) == ["one", "other"]
+
+
 @pytest.mark.parametrize("body", ["", "7", "[]", '"x"', "{", "[" * 100_000, '{"at":2.0}'])
 def test_a_sealed_body_that_says_nothing_is_a_break_and_no_crash(body):
     found = first_break([Link(1, 2.0, "k", "e", body, seal(GENESIS, body))])

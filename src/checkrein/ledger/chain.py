@@ -69,7 +69,12 @@ def legible(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
-        return {legible(key): legible(item) for key, item in value.items()}
+        found: dict[Any, Any] = {}
+        for key, item in value.items():
+            spelled = legible(key)
+            # INVARIANT: no part hides another by a name that comes to the same spelling.
+            found[f"{spelled} {len(found)}" if spelled in found else spelled] = legible(item)
+        return found
     if isinstance(value, (list, tuple)):
         return [legible(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,10 +5,7 @@ import asyncio
 import pytest
 
 from checkrein.doors.gateway.limits import MOST_ROWS, Limits
-
-
-def run(work):
-    asyncio.run(work())
+from own_time import run_in_own_time as run
 
 
 def begun(limits, told, seconds, name):

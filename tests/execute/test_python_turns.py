@@ -21,7 +21,15 @@ def with_turns(use):
 
 
 def ours():
-    return [each for each in threading.enumerate() if each.name == "script turn"]
+    return {each for each in threading.enumerate() if each.name == "script turn"}
+
+
+def left_of(before):
+    """Those that are still there after a while; another test's may end meanwhile."""
+    until = time.monotonic() + 10
+    while ours() - before and time.monotonic() < until:
+        time.sleep(0.01)
+    return ours() - before
 
 
 def wrong():
@@ -81,31 +89,27 @@ def test_what_comes_too_late_is_heard_in_the_place_of_who_gave_up(work):
 
 
 def test_no_thread_stays():
+    before = ours()
+
     async def use(turns):
         held = threading.Event()
         busy = turns.take(lambda: held.wait(10))
         await turns.take(lambda: 1)
-        assert len(ours()) == 2
+        assert len(ours() - before) == 2
         turns.close()
         held.set()
         await busy
 
     with_turns(use)
-    until = time.monotonic() + 10
-    while ours() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not ours()
+    assert not left_of(before)
 
 
 def test_a_turn_that_outlives_its_loop_is_over_with_it():
-    held = threading.Event()
+    before, held = ours(), threading.Event()
 
     async def use(turns):
         turns.take(lambda: held.wait(10))
 
     with_turns(use)
     held.set()
-    until = time.monotonic() + 10
-    while ours() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not ours()
+    assert not left_of(before)

@@ -7,7 +7,6 @@ from checkrein.store.runs import (
     CallRow,
     RunRow,
     add_run,
-    call_of_entry,
     calls_of,
     claim_run,
     end_run,
@@ -89,7 +88,6 @@ def test_calls_are_kept_in_order_and_changed_in_place(store):
     assert (first.state, first.answer, second.state) == ("done", "sealed", "executing")
     # What was asked for is written once.
     assert first.arguments == "sealed"
-    assert call_of_entry(store, "e2").number == 2 and call_of_entry(store, "nothing") is None
 
 
 def test_the_newest_come_first_and_old_ones_go_with_their_calls(store):

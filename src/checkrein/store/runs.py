@@ -164,12 +164,6 @@ def calls_of(reader: Reader, run: str) -> list[CallRow]:
     return [CallRow(**dict(zip(CallRow.__struct_fields__, row, strict=True))) for row in rows]
 
 
-def call_of_entry(reader: Reader, entry: str) -> CallRow | None:
-    """The script's call that a question or record is about."""
-    rows = reader.query(f"SELECT {_CALL} FROM run_call WHERE entry = ?", (entry,))  # noqa: S608
-    return CallRow(**dict(zip(CallRow.__struct_fields__, rows[0], strict=True))) if rows else None
-
-
 def _runs(reader: Reader, where: str, given: Sequence[object], order: str = "made_at, id") -> list[RunRow]:
     rows = reader.query(f"SELECT {_RUN} FROM run WHERE {where} ORDER BY {order}", given)  # noqa: S608
     return [RunRow(**dict(zip(RunRow.__struct_fields__, row, strict=True))) for row in rows]

@@ -149,7 +149,7 @@ class Asking:
             return []
         # INVARIANT: a caller that went away, an edit and a dialog of the agent's speak for one call.
         spoken = data["answer"] in SPOKEN and data["channel"] != IN_THE_AGENT and "edited" not in data
-        # INVARIANT: a yes in a conversation is to one call, also where its model made the same call twice.
+        # INVARIANT: a yes in a conversation or to a script is to one call, also where it made the same twice.
         same = questions.settled_with(tx, asked) if spoken else []
         for each in same:
             questions.settle(tx, each.entry, data["answer"], **said)

@@ -247,7 +247,7 @@ class Pipeline:
     ) -> str:
         """Record what a person said to a question; what became of it (a new deny outranks a yes).
 
-        It holds for every open question about exactly the same call; in conversations each is apart.
+        It holds for all open questions about exactly the same call, but in conversations and scripts.
         """
         known(answer, ANSWERS, "answer")
         if remember and answer != "approved":

@@ -10,9 +10,10 @@ ASKED = "asked"
 _COLUMNS = (
     "entry, session, project, binding, asked_at, expires_at, state, answered_at, actor, channel, message"
 )
-# Each call a model makes in a conversation is made for itself, also where another is just the same.
+# Each call of a conversation's model or of a script is made for itself, also where another is just the same.
 _SAME = (
     "CASE WHEN EXISTS (SELECT 1 FROM chat_call WHERE chat_call.entry = question.entry)"
+    " OR EXISTS (SELECT 1 FROM run_call WHERE run_call.entry = question.entry AND run_call.state = 'asked')"
     " THEN question.entry ELSE question.binding END"
 )
 

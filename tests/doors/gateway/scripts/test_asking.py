@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
 
@@ -60,6 +62,54 @@ def test_a_person_may_approve_other_arguments_and_those_are_executed(bench):
         await bench.answer(said["waiting"][0]["question"], edited={"path": "/tmp"})
         await until(lambda: bench.run_row(said["run_id"]).state == "done")
         assert bench.house.ran("echo") == [{"path": "/tmp"}]
+
+    run(bench, work)
+
+
+TWICE = {
+    "javascript": """
+const all = await Promise.allSettled([1, 2].map(() => codemode.srv__echo({pay: 100})));
+return all.map((each) => each.status === "fulfilled" ? "ran" : each.reason.reason);""",
+    "python": """
+import asyncio
+async def one():
+    try:
+        await codemode.srv__echo(pay=100)
+        return "ran"
+    except PermissionError as e:
+        return str(e).split(": ")[-1]
+await asyncio.gather(one(), one())""",
+}
+
+
+@pytest.mark.parametrize("said", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("language", sorted(TWICE))
+def test_a_yes_is_to_one_call_also_where_the_script_makes_the_same_call_twice(bench, language, said):
+    async def work():
+        content = {f"call_{number}": yes for number, yes in enumerate(said, 1)}
+        guest = await bench.house.guest(
+            answers={"elicitation/create": {"action": "accept", "content": content}}
+        )
+        result = await evaluate(guest, TWICE[language], TOOL, language=language)
+        assert outcome(result) == ["ran" if yes else "elicitation_declined" for yes in said]
+        assert bench.house.ran("echo") == [{"pay": 100}] * sum(said)
+
+    run(bench, work)
+
+
+def test_an_answer_in_the_inbox_leaves_the_same_call_beside_it_open(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, TWICE["javascript"])
+        await until(lambda: len(bench.questions()) == 2)
+        first, second = bench.questions()
+        await bench.answer(first)
+        assert bench.questions() == [second]
+        await bench.answer(second, "denied")
+        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        assert bench.house.ran("echo") == [{"pay": 100}]
 
     run(bench, work)
 

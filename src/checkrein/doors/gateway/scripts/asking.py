@@ -114,8 +114,7 @@ class Asking:
     async def heard(self, entries: list[str], result: Any) -> None:
         """Record what the client's person said to each question of a form."""
         said, message = wording.choices(result, len(entries))
-        # A no comes first: where two calls are the same, an answer to one settles both.
-        for yes, entry in sorted(zip(said, entries, strict=True), key=lambda pair: pair[0]):
+        for yes, entry in zip(said, entries, strict=True):
             await self.record(entry, "approved" if yes else "denied", message=message)
 
     async def _summaries(

@@ -251,7 +251,7 @@ def fill(hooks: Hooks) -> None:
     for first in range(0, ENTRIES, 5_000):
         pipeline.store.write(
             lambda tx, first=first: [
-                pipeline._record(tx, f"0{number:015d}", tool_call(call), judged, False)
+                pipeline._recording.record(tx, f"0{number:015d}", tool_call(call), judged, False)
                 for number in range(first, first + 5_000)
             ]
         )

@@ -1,7 +1,6 @@
 """Every message of a client, in both eras: who may say what, and that nothing breaks or slips through."""
 
 import asyncio
-import json
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -24,6 +23,16 @@ from checkrein.doors.gateway.messages import (
 from doors.gateway.house import until
 
 STATELESS_ONLY = {"server/discover", "subscriptions/listen"}
+BOTH_ERAS = {
+    "tools/list",
+    "tools/call",
+    "prompts/list",
+    "prompts/get",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "completion/complete",
+}
 HANDSHAKE_ONLY = {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 
 
@@ -107,6 +116,8 @@ def test_a_handshake_without_version_or_capabilities_is_refused(house, params):
 
 def test_each_era_has_its_own_methods(house):
     async def work():
+        assert set(house.hub._handshake) == BOTH_ERAS | HANDSHAKE_ONLY
+        assert set(house.hub._stateless) == BOTH_ERAS | STATELESS_ONLY
         old, new = await house.guest(), house.passing()
         for method in STATELESS_ONLY | {"tasks/get", "", "x" * 5000}:
             assert (await old.error(method))["code"] == -32601
@@ -209,31 +220,6 @@ def test_what_policy_always_refuses_is_not_listed_and_refused_when_called_all_th
 
     add("deny", "echo")
     run(house, work)
-
-
-@pytest.mark.parametrize("era", ["handshake", "stateless"])
-def test_what_a_server_asks_while_a_resource_is_read_comes_back_with_a_state_of_ours(house, era):
-    async def work():
-        guest = house.passing()
-        first = await guest.ask("resources/read", {"uri": "note://ask"})
-        assert first["resultType"] == "input_required" and first["requestState"] != "mine"
-        ((key, wanted),) = first["inputRequests"].items()
-        assert wanted["params"]["message"].startswith("The server `srv` asks (not Checkrein)")
-        back = {"uri": "note://ask", "requestState": first["requestState"], "inputResponses": {key: {"x": 1}}}
-        other = house.passing(owner="test:2")
-        for who, changed in (
-            (other, {}),
-            (guest, {"uri": "note://one"}),
-            (guest, {"requestState": "made up"}),
-        ):
-            assert (await who.error("resources/read", {**back, **changed}))["code"] == -32602
-        assert [each["request"] for each in house.events("request_refused")] == ["resources/read"] * 3
-        second = await guest.ask("resources/read", back)
-        said = json.loads(second["contents"][0]["text"])
-        assert said == ({"x": 1} if era == "handshake" else [{key: {"x": 1}}, "mine"])
-        assert (await guest.error("resources/read", back))["code"] == -32602, "once"
-
-    run(house, work, servers=(("srv", {"ERAS": era}),))
 
 
 # -- floods, cancellations, leaving ------------------------------------------------------------------------
@@ -368,8 +354,9 @@ VALUES = st.recursive(
 METHODS = st.sampled_from(
     sorted(
         {
-            *hub_module._HANDSHAKE,
-            *hub_module._STATELESS,
+            *BOTH_ERAS,
+            *HANDSHAKE_ONLY,
+            *STATELESS_ONLY,
             "notifications/cancelled",
             "notifications/initialized",
         }

@@ -112,24 +112,6 @@ def test_a_template_says_whose_a_uri_is(house):
     run(house, work, a=one, b={"RESOURCES": "[]", "TEMPLATES": two})
 
 
-def test_completions_go_to_the_server_the_reference_names(house):
-    async def work(guest):
-        for uri, values in (("t://{x}", ["a", "t://{x}"]), ("mcp+b:t://{x}", ["b", "t://{x}"])):
-            await everything(guest, "resources/templates/list", "resourceTemplates")
-            ref = {"type": "ref/resource", "uri": uri}
-            argument = {"name": "x", "value": ""}
-            result = await guest.ask("completion/complete", {"ref": ref, "argument": argument})
-            assert result["completion"]["values"] == values
-        ref = {"type": "ref/prompt", "name": "b__greet"}
-        result = await guest.ask("completion/complete", {"ref": ref, "argument": argument})
-        assert result["completion"]["values"] == ["b", "greet"]
-        for odd in (None, {}, {"type": "ref/prompt"}, {"type": "ref/resource", "uri": 7}, "x"):
-            assert "error" in await guest.raw("completion/complete", {"ref": odd})
-
-    template = json.dumps([{"uriTemplate": "t://{x}", "name": "t"}])
-    run(house, work, a={"TEMPLATES": template}, b={"TEMPLATES": template})
-
-
 def test_a_server_that_pages_for_ever_holds_up_nobody(house):
     async def work(guest):
         rows, _ = await everything(guest)
@@ -162,20 +144,6 @@ def test_a_server_that_is_removed_gives_its_uris_back(house):
         assert [row["uri"] for row in rows] == ["x://1"]
 
     run(house, work, a={"RESOURCES": listed("x://1")}, b={"RESOURCES": listed("x://1")})
-
-
-def test_what_a_resource_says_is_untrusted(house, add):
-    async def work(guest):
-        await guest.ask("resources/read", {"uri": "x://1"})
-        await guest.call("a__weblookup")
-        assert "has read what the server `a` returned" in guest.asked[0]["params"]["message"]
-        other = await house.guest(agent="two")
-        await other.ask("prompts/get", {"name": "a__greet"})
-        await other.call("a__weblookup")
-        assert "has read what the server `a` returned" in other.asked[0]["params"]["message"]
-
-    add("allow", "*", server="a")
-    run(house, work, a={"RESOURCES": listed("x://1")})
 
 
 def test_a_page_never_passes_for_a_question(house):

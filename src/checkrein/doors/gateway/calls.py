@@ -10,18 +10,19 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from checkrein.approval import wording
-from checkrein.call import ToolCall, Verdict, digest
+from checkrein.call import ToolCall, Verdict
 from checkrein.doors.gateway import prompts, roots
 from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
 from checkrein.doors.gateway.errands import UNKNOWN, Came, Errands, Servers
 from checkrein.doors.gateway.inventory import Inventory
+from checkrein.doors.gateway.judging import Call, Judge, to_its_end
 from checkrein.doors.gateway.mail import Mail
 from checkrein.doors.gateway.messages import (
     INVALID_PARAMS,
@@ -33,32 +34,10 @@ from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.relay import Errand, Relay
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.upstream import Upstream
-from checkrein.finishing import About
-from checkrein.judged import Considered, Decided, Judged
+from checkrein.judged import Decided
 from checkrein.ledger.entries import fold
 from checkrein.pipeline import Pipeline
-from checkrein.policies import InForce
 from checkrein.store.records import of_entries
-from checkrein.taint import why_held
-
-T = TypeVar("T")
-
-
-class Call(msgspec.Struct):
-    """One tool call while it is on its way."""
-
-    client: Client
-    flight: Flight
-    offered: Offered
-    params: Message
-    call: ToolCall
-    # Whether a person vouches for the server, as it was when the call came.
-    trusted: bool
-
-    @property
-    def digest(self) -> str:
-        """What a state of this call is bound to: the tool as it was accepted, and exactly these arguments."""
-        return digest(["tools/call", self.offered.name, self.offered.hash, self.call.arguments])
 
 
 class Calls:
@@ -81,8 +60,8 @@ class Calls:
         self.outcomes = Outcomes(pipeline, say)
         self.errands = Errands(servers, inventory, self.outcomes)
         self.mail = Mail(pipeline.store, self.outcomes.meanwhile)
+        self._judge = Judge(pipeline, self._asking, self.outcomes, self.mail, user)
         self._limit = (0.0, 0.0)
-        self._forces: dict[str, InForce] = {}
 
     async def call(self, client: Client, flight: Flight, params: Message) -> Any:
         """The tool's result, or why there is none, in words the model can read."""
@@ -95,7 +74,7 @@ class Calls:
         if offered is None:
             return await self._not_offered(client, name, arguments, project)
         trusted = self._servers.spec(offered.server).trusted
-        call = self._tool_call(client, offered, arguments, project, trusted)
+        call = self._judge.tool_call(client, offered, arguments, project, trusted)
         made = Call(client, flight, offered, params, call, trusted)
         faults = offered.input.faults(arguments)
         if faults:
@@ -106,10 +85,12 @@ class Calls:
 
     async def _first(self, made: Call) -> Any:
         waiting = self._asking.left_open(made.call)
-        if waiting is not None and (verdict := self._now(made)).word == "ask":
+        if waiting is not None and (verdict := self._judge.now(made)).word == "ask":
             return await self._after(made, waiting, verdict)
-        considered = self._considered(made)
-        decided = considered if isinstance(considered, Decided) else await self._settled(made, considered)
+        considered = self._judge.considered(made)
+        decided = (
+            considered if isinstance(considered, Decided) else await self._judge.settled(made, considered)
+        )
         verdict = decided.verdict
         if verdict.word == "allow":
             return await self._run(made, decided.entry, made.call.arguments)
@@ -121,10 +102,6 @@ class Calls:
             return await self._fallen_back(made, decided)
         return await self._after(made, decided.entry, verdict)
 
-    def _falls_back(self, call: ToolCall) -> bool:
-        profile = self._pipeline.policies.of(call.project, "gateway").policy.profile
-        return profile is not None and profile.fallback == "allow"
-
     async def _fallen_back(self, made: Call, decided: Decided) -> Any:
         """Nobody can be asked, and the profile whose ask list names the tool says what happens then."""
         profile = decided.verdict.stage == "profile"
@@ -134,50 +111,6 @@ class Calls:
             return _error(wording.unreachable(made.call, decided.verdict, decided.entry))
         settled = self._asking.settled(decided.entry, decided.verdict)
         return await self._answered(made, settled or Settled(decided.entry, decided.verdict))
-
-    def _now(self, made: Call) -> Verdict:
-        """The verdict of this moment, recorded nowhere."""
-        found = self._pipeline.consider(made.call, hold=lambda judged: self._hold(made, judged))
-        return found.verdict if isinstance(found, Decided) else found.judged.verdict
-
-    def _considered(self, made: Call) -> Considered | Decided:
-        return self._pipeline.consider(
-            made.call,
-            hold=lambda judged: self._hold(made, judged),
-            asking=lambda: (
-                self._asking.possible(made.client, made.call.project) or self._falls_back(made.call)
-            ),
-            force=partial(self._force, made.call.project),
-        )
-
-    async def _settled(self, made: Call, considered: Considered) -> Decided:
-        pipeline = self._pipeline
-        if not considered.judged.alone or considered.durable:
-            # What waits for the disk does not hold up the others.
-            return await self._in_thread(partial(pipeline.settle, considered), self._not_wanted)
-        # A plain allow, which many calls at once put on the record together.
-        letter = self.mail.send(pipeline.settling(considered), partial(pipeline.settled, considered))
-        found = await letter.answer(self._not_wanted)
-        if found.verdict.word == "allow":
-            call, domains = made.call, found.verdict.risk.domains
-            self.outcomes.began(found.entry, About(call.project, call.session, domains, pipeline.clock()))
-        return found
-
-    def _not_wanted(self, decided: Decided) -> None:
-        """A client took its call back before the verdict was on the record: nothing ran."""
-        if decided.asked:
-            self._asking.withdraw(decided.entry)
-        elif decided.verdict.word == "allow":
-            self._finish(decided.entry, "cancelled", evidence="client")
-
-    async def _in_thread(self, work: Callable[[], T], not_wanted: Callable[[T], None]) -> T:
-        """Work that is done to its end, also where nobody waits for it any more."""
-        task = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(partial(_after_all, not_wanted))
-            raise
 
     # -- asking -----------------------------------------------------------------------------------------
 
@@ -229,7 +162,7 @@ class Calls:
         return await self._continued(made, state, responses)
 
     async def _said(self, made: Call, state: State, responses: Message) -> Any:
-        verdict = self._now(made)
+        verdict = self._judge.now(made)
         settled = await self._asking.so_far(state.entry, verdict)
         if settled is None and not ("approval" in responses and self._asking.by_client(made.client)):
             # Nothing was said, and nobody answered elsewhere meanwhile: the same question again.
@@ -311,7 +244,7 @@ class Calls:
                 self._finish(settled.entry, "cancelled", evidence="client")
 
         # INVARIANT: an approved call runs at most once, whatever is clicked, sent again or killed.
-        if not await self._in_thread(partial(self._pipeline.begin, settled.entry), not_wanted):
+        if not await to_its_end(partial(self._pipeline.begin, settled.entry), not_wanted):
             return await self._refused(
                 call, "state", "This approval was used before.", "Send the call again."
             )
@@ -404,38 +337,6 @@ class Calls:
         decided = await asyncio.to_thread(self._pipeline.refuse, call, stage, why, remedy)
         return _error(wording.refusal(call, decided.verdict, decided.entry))
 
-    # -- judging ----------------------------------------------------------------------------------------
-
-    def _tool_call(
-        self, client: Client, offered: Offered, arguments: Message, project: str, trusted: bool
-    ) -> ToolCall:
-        return ToolCall(
-            tool=offered.tool,
-            server=offered.server,
-            arguments=arguments,
-            door="gateway",
-            agent=client.agent,
-            user=self._user,
-            session=client.visit.session,
-            project=project,
-            cwd=project if project.startswith("/") else "",
-            annotations=offered.hints(trusted),
-            definition=offered.hash,
-        )
-
-    def _hold(self, made: Call, judged: Judged) -> str:
-        return why_held(made.call, judged, made.client.visit.tainted_by)
-
-    def _force(self, project: str) -> InForce:
-        """What holds for the calls of this moment of the loop: looked up once, however many they are."""
-        found = self._forces.get(project)
-        if found is None:
-            if not self._forces:
-                # INVARIANT: a change takes effect on the next call: nothing that comes later finds this.
-                asyncio.get_running_loop().call_soon(self._forces.clear)
-            found = self._forces[project] = self._pipeline.policies.of(project, "gateway")
-        return found
-
     def call_seconds(self) -> float:
         """The user's limit, looked up again every second: it is no verdict."""
         now = time.monotonic()
@@ -445,11 +346,6 @@ class Calls:
 
     def _settings(self, project: str) -> Any:
         return self._pipeline.policies.of(project, "gateway").settings.gateway
-
-
-def _after_all(not_wanted: Callable[[T], None], done: asyncio.Future[T]) -> None:
-    if not done.cancelled() and done.exception() is None:
-        not_wanted(done.result())
 
 
 def _error(text: str) -> Message:

@@ -7,7 +7,6 @@ judged; nothing else here decides anything.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import secrets
 import time
@@ -49,7 +48,8 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.news import News
 from checkrein.doors.gateway.pipes import Gone
-from checkrein.doors.gateway.relay import Errand, Relay, envelope, onward, without_kind
+from checkrein.doors.gateway.plain_requests import SETTLE_SECONDS, PlainRequests
+from checkrein.doors.gateway.relay import Relay, envelope, without_kind
 from checkrein.doors.gateway.resources import Resources
 from checkrein.doors.gateway.scripts.desk import Desk
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
@@ -62,14 +62,11 @@ from checkrein.store.facts import Facts
 
 # Requests of one stateless client with no longer pause than this belong to one session.
 SESSION_PAUSE = 3_600.0
-_SETTLE_SECONDS = 15.0
-_MOST_VISITS, _MOST_SUBSCRIBED = 4_096, 1_000
+_MOST_VISITS = 4_096
 _PASSING = "stateless:"
 _LISTS = {"resources/list", "resources/templates/list", "prompts/list", "tools/list"}
 _CACHED = {*_LISTS, "resources/read", "server/discover"}
-# Whose results are a server's own words.
-_READ = {"resources/read", "prompts/get"}
-Handler = Callable[["Hub", Client, Flight, Message], Awaitable[Any]]
+Handler = Callable[[Client, Flight, Message], Awaitable[Any]]
 
 
 class Hub:
@@ -96,8 +93,34 @@ class Hub:
         self.calls = Calls(pipeline, self.catalogue, self.fleet, self.inventory, self.relay, seal, user, say)
         self.seal = seal
         self.scripts = Desk(self)
+        self._handshake, self._stateless = self._handlers(PlainRequests(self))
         self._shown: tuple[Any, list[Message], list[Message]] = (None, [], [])
         self._told: list[Message] | None = None
+
+    def _handlers(self, plain: PlainRequests) -> tuple[dict[str, Handler], dict[str, Handler]]:
+        """Who handles which method, in either era."""
+        both: dict[str, Handler] = {
+            "tools/list": self._list_tools,
+            "tools/call": self._call_tool,
+            "prompts/list": plain.list_prompts,
+            "prompts/get": plain.get_prompt,
+            "resources/list": plain.list_resources,
+            "resources/templates/list": plain.list_templates,
+            "resources/read": plain.read_resource,
+            "completion/complete": plain.complete,
+        }
+        handshake: dict[str, Handler] = {
+            "initialize": self._initialize,
+            "ping": self._ping,
+            "logging/setLevel": self._set_level,
+            "resources/subscribe": plain.subscribe,
+            "resources/unsubscribe": plain.unsubscribe,
+        }
+        stateless: dict[str, Handler] = {
+            "server/discover": self._discover,
+            "subscriptions/listen": plain.listen,
+        }
+        return {**both, **handshake}, {**both, **stateless}
 
     # -- who is there -----------------------------------------------------------------------------------
 
@@ -211,14 +234,14 @@ class Hub:
             # What one request says about its sender holds for that request.
             client = flight.client = copy.copy(client)
             read_envelope(client, params, STATELESS_VERSIONS)
-            handler = _STATELESS.get(method)
+            handler = self._stateless.get(method)
         else:
-            handler = _HANDSHAKE.get(method)
+            handler = self._handshake.get(method)
             if not client.initialized and method not in ("initialize", "ping"):
                 raise RpcError(INVALID_REQUEST, "A session begins with initialize.")
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:80]!r} here.")
-        result = await handler(self, client, flight, params)
+        result = await handler(client, flight, params)
         return stamped(method, result) if client.era == STATELESS else without_kind(result)
 
     def hear(self, client: Client, message: Message) -> None:
@@ -253,7 +276,7 @@ class Hub:
         client.info = info if isinstance(info, dict) else {}
         client.initialized = True
         client.agent = client.agent or str(client.info.get("name", ""))[:80]
-        await self.fleet.settled(_SETTLE_SECONDS)
+        await self.fleet.settled(SETTLE_SECONDS)
         await self.news.listed(client.id)
         made = {
             "protocolVersion": client.version,
@@ -264,7 +287,7 @@ class Hub:
         return {**made, "instructions": told} if told else made
 
     async def _discover(self, client: Client, _flight: Flight, _params: Message) -> Message:
-        await self.fleet.settled(_SETTLE_SECONDS)
+        await self.fleet.settled(SETTLE_SECONDS)
         await self.news.listed(client.id)
         made: Message = {
             "supportedVersions": list(STATELESS_VERSIONS),
@@ -289,7 +312,7 @@ class Hub:
     async def _list_tools(self, client: Client, _flight: Flight, params: Message) -> Message:
         if params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "This cursor is not one of ours.")
-        await self.fleet.settled(_SETTLE_SECONDS)
+        await self.fleet.settled(SETTLE_SECONDS)
         await self.news.open_own(client)
         await self.news.listed(client.id)
         own = self.catalogue.own_tools(client.id)
@@ -320,99 +343,6 @@ class Hub:
         way = self.scripts.call if self.scripts.takes(params.get("name")) else self.calls.call
         return way(client, flight, params)
 
-    # -- prompts, resources, completions: passed on -----------------------------------------------------
-
-    async def _list_prompts(self, client: Client, _flight: Flight, params: Message) -> Message:
-        if params.get("cursor") is not None:
-            raise RpcError(INVALID_PARAMS, "This cursor is not one of ours.")
-        await self.fleet.settled(_SETTLE_SECONDS)
-        await self.news.listed(client.id)
-        return {"prompts": self.catalogue.prompts()}
-
-    async def _get_prompt(self, client: Client, flight: Flight, params: Message) -> Any:
-        server, name = self._prompt(params.get("name"))
-        return await self._carried(client, flight, server, "prompts/get", {**params, "name": name})
-
-    def _prompt(self, offered: Any) -> tuple[str, str]:
-        found = self.catalogue.prompt(offered) if isinstance(offered, str) else None
-        if found is None:
-            raise RpcError(INVALID_PARAMS, "There is no such prompt.")
-        return found
-
-    async def _list_resources(self, client: Client, _flight: Flight, params: Message) -> Message:
-        await self.fleet.settled(_SETTLE_SECONDS)
-        return await self.resources.page(client, "resources/list", params)
-
-    async def _list_templates(self, client: Client, _flight: Flight, params: Message) -> Message:
-        await self.fleet.settled(_SETTLE_SECONDS)
-        return await self.resources.page(client, "resources/templates/list", params)
-
-    async def _read_resource(self, client: Client, flight: Flight, params: Message) -> Any:
-        server, uri = await self.resources.whose(client, params.get("uri"))
-        return await self._carried(client, flight, server, "resources/read", {**params, "uri": uri})
-
-    async def _subscribe(self, client: Client, _flight: Flight, params: Message) -> Message:
-        known = params.get("uri")
-        server, uri = await self.resources.whose(client, known)
-        if len(client.subscribed) >= _MOST_SUBSCRIBED:
-            raise RpcError(INVALID_PARAMS, f"{_MOST_SUBSCRIBED:,} resources are subscribed to already.")
-        if known in client.subscribed:
-            return {}
-        # Before the server says yes: its first update may come in the same breath.
-        client.subscribed.add(str(known))
-        try:
-            await self.watches.add(client, client, server, uri)
-        except BaseException:
-            client.subscribed.discard(str(known))
-            raise
-        return {}
-
-    async def _unsubscribe(self, client: Client, _flight: Flight, params: Message) -> Message:
-        known = params.get("uri")
-        server, uri = await self.resources.whose(client, known)
-        if known in client.subscribed:
-            client.subscribed.discard(str(known))
-            self.watches.drop(client, server, uri)
-        return {}
-
-    async def _complete(self, client: Client, flight: Flight, params: Message) -> Any:
-        ref = params.get("ref")
-        given = ref if isinstance(ref, dict) else {}
-        if given.get("type") == "ref/prompt":
-            server, name = self._prompt(given.get("name"))
-            ref = {**given, "name": name}
-        else:
-            server = self.resources.whose_template(given.get("uri")) or ""
-            if not server:
-                server, uri = await self.resources.whose(client, given.get("uri"))
-                ref = {**given, "uri": uri}
-        return await self._carried(client, flight, server, "completion/complete", {**params, "ref": ref})
-
-    async def _carried(
-        self, client: Client, flight: Flight, server: str, method: str, params: Message
-    ) -> Any:
-        """A request passed on as it is; only its way back across the eras is ours."""
-        bound = digest(
-            [method, server, {key: params.get(key) for key in ("name", "uri", "arguments", "ref")}]
-        )
-        state = await self.taken(client, method, params, bound)
-        found = params.get("inputResponses")
-        responses = found if isinstance(found, dict) else {}
-        trusted = self.fleet.spec(server).trusted
-        try:
-            if state is not None and state.kind == "run":
-                return await self.relay.go_on(client, flight, state, responses)
-            upstream = await self.fleet.reach(server, client)
-            seconds = self.fleet.spec(server).timeout or self._call_seconds()
-            errand = Errand(client, flight, upstream, method, onward(params, upstream), seconds, bound)
-            if state is not None:
-                carried = {"requestState": state.carried} if state.carried else {}
-                errand.params = {**errand.params, "inputResponses": responses, **carried}
-            return await self.relay.carry(errand, _as_it_is)
-        finally:
-            if not trusted and method in _READ:
-                client.visit.tainted_by = server
-
     async def taken(self, client: Client, method: str, params: Message, bound: str) -> State | None:
         """What the client carried for us; raises where it is not its own, and puts that on the record."""
         if client.era != STATELESS or params.get("requestState") is None:
@@ -424,22 +354,6 @@ class Hub:
             data = {"request": method, "reason": error.why, "client": client.label}
             await asyncio.to_thread(self.pipeline.note, "request_refused", data)
             raise
-
-    def _call_seconds(self) -> float:
-        return self.pipeline.policies.of("", "gateway").settings.gateway.call_seconds
-
-    async def _listen(self, client: Client, flight: Flight, params: Message) -> Message:
-        holder = object()
-
-        async def wants(uri: str) -> None:
-            with contextlib.suppress(RpcError, CheckreinError, Gone, TimeoutError):
-                server, own = await self.resources.whose(client, uri)
-                await self.watches.add(client, holder, server, own)
-
-        try:
-            return await self.subscriptions.listen(client, flight.id, params, flight.exchange, wants)
-        finally:
-            self.watches.drop(holder)
 
 
 def stamped(method: str, result: Any) -> Any:
@@ -454,35 +368,8 @@ def stamped(method: str, result: Any) -> Any:
     return made
 
 
-async def _as_it_is(work: Awaitable[Any]) -> Any:
-    return await work
-
-
 def _unheard(_message: Message) -> None:
     """A stateless client has no line of its own between requests."""
 
 
 _INFO: Message = {"name": "checkrein", "title": "Checkrein", "version": __version__}
-_BOTH: dict[str, Handler] = {
-    "tools/list": Hub._list_tools,
-    "tools/call": Hub._call_tool,
-    "prompts/list": Hub._list_prompts,
-    "prompts/get": Hub._get_prompt,
-    "resources/list": Hub._list_resources,
-    "resources/templates/list": Hub._list_templates,
-    "resources/read": Hub._read_resource,
-    "completion/complete": Hub._complete,
-}
-_HANDSHAKE: dict[str, Handler] = {
-    **_BOTH,
-    "initialize": Hub._initialize,
-    "ping": Hub._ping,
-    "logging/setLevel": Hub._set_level,
-    "resources/subscribe": Hub._subscribe,
-    "resources/unsubscribe": Hub._unsubscribe,
-}
-_STATELESS: dict[str, Handler] = {
-    **_BOTH,
-    "server/discover": Hub._discover,
-    "subscriptions/listen": Hub._listen,
-}

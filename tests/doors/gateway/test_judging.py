@@ -68,9 +68,9 @@ def test_a_change_made_by_another_thread_holds_for_whatever_comes_behind_it(hous
 
 def test_nothing_is_kept_longer_than_the_moment(house):
     async def work(guest):
-        calls = house.hub.calls
-        assert calls._force("default") is calls._force("default") and calls._forces
+        judge = house.hub.calls._judge
+        assert judge._force("default") is judge._force("default") and judge._forces
         await asyncio.sleep(0)
-        assert not calls._forces
+        assert not judge._forces
 
     opened(house, work)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from checkrein.authority.library import Wish
+from checkrein.authority.wish import Wish
 from checkrein.call import Category
 from checkrein.doors.library.wishes import Wishes, tool_rules
 from checkrein.errors import RuleError

@@ -15,8 +15,11 @@ import msgspec
 from checkrein import warm
 from checkrein.agents import Agents, own_user
 from checkrein.asking import Remember
-from checkrein.authority import Asked, library, myself, question
-from checkrein.authority.library import DOOR, Settled, Taken, Wish
+from checkrein.authority import Asked, myself, paused, question, settled
+from checkrein.authority.library import DOOR
+from checkrein.authority.settled import Settled
+from checkrein.authority.taken import Taken, may_report, take
+from checkrein.authority.wish import Wish, consider
 from checkrein.call import ToolCall, digest
 from checkrein.doors.library.reports import Reports
 from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreBusyError, StoreError
@@ -102,14 +105,14 @@ class Embedded:
         # A program that ends without closing its gate still reports what it did.
         atexit.register(self.close)
         warm.ready()
-        library.expire(self.pipeline)
+        settled.expire(self.pipeline)
         self._close_open_ones()
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Decided | Callable[[], Decided]:
         """The verdict, or (where recording it waits for the disk) how to come to it."""
         try:
             self._here()
-            considered = library.consider(self.pipeline, call, wish, phase)
+            considered = consider(self.pipeline, call, wish, phase)
         except CheckreinError as error:
             # INVARIANT: a call that cannot be judged is refused.
             return Decided("", refuse("record", error.message, error.remedy or "Look at the store."))
@@ -140,11 +143,11 @@ class Embedded:
         self, entry: str, call: ToolCall, seconds: float, stop: threading.Event | None = None
     ) -> Settled | None:
         self._here()
-        return library.wait(self.pipeline, entry, call, seconds, stop)
+        return settled.wait(self.pipeline, entry, call, seconds, stop)
 
     def withdraw(self, entry: str, call: ToolCall, why: str) -> None:
         self._here()
-        library.withdraw(self.pipeline, entry, call, why)
+        settled.withdraw(self.pipeline, entry, call, why)
 
     def take(self, entry: str, call: ToolCall, phase: str, again: bool) -> Taken:
         self._here()
@@ -152,7 +155,7 @@ class Embedded:
         edited = None
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             edited = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        taken = library.take(self.pipeline, entry, call, phase, edited=edited, again=again)
+        taken = take(self.pipeline, entry, call, phase, edited=edited, again=again)
         if not again:
             path.unlink(missing_ok=True)
         return taken
@@ -160,11 +163,11 @@ class Embedded:
     def pause(self, entry: str, call: ToolCall, step: int, payload: Any, told: str) -> None:
         self._here()
         self._begun.pop(entry, None)
-        library.pause(self.pipeline, entry, call, step, payload, told=told)
+        paused.pause(self.pipeline, entry, call, step, payload, told=told)
 
     def go_on(self, entry: str, call: ToolCall, step: int, phase: str, again: bool, told: str) -> Taken:
         self._here()
-        return library.go_on(self.pipeline, entry, call, step, phase, again=again, told=told)
+        return paused.go_on(self.pipeline, entry, call, step, phase, again=again, told=told)
 
     def finish(self, entry: str, outcome: str, output: Any, evidence: str) -> None:
         self._here()
@@ -173,7 +176,7 @@ class Embedded:
         if told.about is not None and outcome == "success":
             self._reports.add(told)
             return
-        library.may_report(self.pipeline, entry, outcome)
+        may_report(self.pipeline, entry, outcome)
         # INVARIANT: what costs trust is on the record before the next call is judged.
         self._reports.flush()
         self._record([told], missing=True)
@@ -189,7 +192,7 @@ class Embedded:
     def questions(self) -> list[dict[str, Any]]:
         self._here()
         pipeline = self.pipeline
-        library.expire(pipeline)
+        settled.expire(pipeline)
         agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
         found: list[dict[str, Any]] = question.list_(Asked(pipeline, agents, myself()), {})
         return found
@@ -210,7 +213,7 @@ class Embedded:
         pipeline = self.pipeline
         call = call or pipeline.broker.call(entry)
         if call is not None:
-            library.bound(pipeline, entry, call)
+            settled.bound(pipeline, entry, call)
         elif edited is not None:
             raise InputError("The call is not at hand.", remedy="Answer what `Suspended.pending` says.")
         waiting = pipeline.broker.awaiting(entry, call) if call else contextlib.nullcontext()

@@ -17,7 +17,8 @@ from typing import Any, Literal, Self, TypeVar, overload
 import msgspec
 
 from checkrein.asking import Remember
-from checkrein.authority.library import DOOR, Wish
+from checkrein.authority.library import DOOR
+from checkrein.authority.wish import Wish
 from checkrein.call import ToolCall, split_name
 from checkrein.doors.library.answers import said
 from checkrein.doors.library.arguments import plain, steady

@@ -14,7 +14,10 @@ import msgspec
 from checkrein import knocking, warm
 from checkrein.agents import own_user
 from checkrein.asking import Remember
-from checkrein.authority.library import LONGEST_WAIT, Settled, Taken, Wish
+from checkrein.authority.library import LONGEST_WAIT
+from checkrein.authority.settled import Settled
+from checkrein.authority.taken import Taken
+from checkrein.authority.wish import Wish
 from checkrein.call import ToolCall
 from checkrein.errors import CheckreinError, InputError, StoreError
 from checkrein.judged import Decided

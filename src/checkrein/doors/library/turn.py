@@ -16,7 +16,9 @@ import msgspec
 
 from checkrein.approval import wording
 from checkrein.asking import Remember
-from checkrein.authority.library import Settled, Taken, Wish
+from checkrein.authority.settled import Settled
+from checkrein.authority.taken import Taken
+from checkrein.authority.wish import Wish
 from checkrein.call import ToolCall, Verdict, digest
 from checkrein.doors.library.answers import said
 from checkrein.doors.library.arguments import described, plain

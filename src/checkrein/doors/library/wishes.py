@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein.authority.library import Wish
+from checkrein.authority.wish import Wish
 from checkrein.call import Category
 from checkrein.errors import RuleError
 from checkrein.policy.patterns import Pattern, pattern

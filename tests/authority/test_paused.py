@@ -1,0 +1,25 @@
+"""A tool that stopped goes on once, with what it was told."""
+
+from authority.program import CALL, call, decided
+from checkrein.authority import paused
+from checkrein.authority.wish import Wish
+
+
+def test_a_stop_goes_on_once_for_each_time(pipeline):
+    entry = decided(pipeline, wish=Wish(let="x")).entry
+    go_on = lambda step=1, given=CALL, **more: paused.go_on(  # noqa: E731
+        pipeline, entry, given, step, "building", **more
+    )
+    assert go_on().refused is not None
+    paused.pause(pipeline, entry, CALL, 1, {"why": "x"})
+    for other in (call(arguments={"n": 2}), call(session="t"), call(tool="drop")):
+        assert go_on(given=other).refused is not None
+    assert go_on(step=2).refused is not None
+    assert go_on().arguments == {"n": 1}
+    assert go_on().refused is not None
+    assert go_on(again=True).arguments == {"n": 1}
+    paused.pause(pipeline, entry, CALL, 2, None)
+    assert go_on(again=True).refused is not None
+    assert go_on(step=2).arguments
+    pipeline.finish(entry, "success")
+    assert go_on(step=2, again=True).refused is not None

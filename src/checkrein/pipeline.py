@@ -47,9 +47,10 @@ class Pipeline:
         *,
         overrides: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
+        policies: Policies | None = None,
     ) -> None:
         self.store, self.clock = store, clock
-        self.policies, self.broker = Policies(store, overrides), Broker(store)
+        self.policies, self.broker = policies or Policies(store, overrides), Broker(store)
         self.ledger = Ledger(store, Signer(state), clock)
         self.asking = Asking(store, self.ledger, self.broker, clock)
         self.mirror = mirror.Mirror(

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,10 +93,9 @@ class Embedded:
             remedy = "Give each program a folder of its own, or share the server: Gate(server=True)."
             raise StoreBusyError(error.message, remedy=remedy) from None
         self.folder, self.user = folder, own_user()
-        given = {} if clock is None else {"clock": clock}
-        self.pipeline = Pipeline(store, folder, overrides=settings, **given)
         # INVARIANT: no tool changes the record that judges it.
-        self.pipeline.policies = _Policies(store, settings, folder, alone)
+        policies = _Policies(store, settings, folder, alone)
+        self.pipeline = Pipeline(store, folder, clock=clock or time.time, policies=policies)
         self._finishes = Finishing(
             self.pipeline.policies, self.pipeline.ledger, self.pipeline.mirror, self.pipeline.clock
         )

@@ -8,6 +8,7 @@ from checkrein.authority.phase import switch
 from checkrein.call import tool_call
 from checkrein.ledger.entries import body_of_row
 from checkrein.store import records
+from standing_gateway import Standing, through
 
 
 @pytest.fixture
@@ -41,3 +42,16 @@ def question(pipeline, project):
         return decided.entry
 
     return ask
+
+
+@pytest.fixture
+def gateway():
+    return Standing()
+
+
+@pytest.fixture
+def files(asked, gateway):
+    """A server that is there already; the gateway has forgotten how it came."""
+    entry = {"command": "serve-files", "args": ["/tmp"]}
+    through(asked, gateway)("upstream.add", name="files", entry=entry)
+    gateway.done.clear()

@@ -22,7 +22,7 @@ from checkrein.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
-    from checkrein.authority.upstream import Gateway
+    from checkrein.authority.gateway import Gateway
 
 Params = dict[str, Any]
 _NOUNS = tuple(

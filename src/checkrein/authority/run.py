@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkrein.authority import Asked, Params, verb
-from checkrein.authority.upstream import Gateway
+from checkrein.authority.gateway import Gateway
 from checkrein.errors import InputError
 from checkrein.ledger.entries import moment
 from checkrein.store.runs import RunRow, latest_runs

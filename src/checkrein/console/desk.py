@@ -29,7 +29,7 @@ from checkrein.store import Store
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
-    from checkrein.authority.upstream import Gateway
+    from checkrein.authority.gateway import Gateway
 
 _UNKNOWN = "There is no request"
 _MOST_FAILURES = 20

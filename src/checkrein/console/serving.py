@@ -19,7 +19,7 @@ from checkrein.runtime import LOOPBACK, listen_on_loopback
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
-    from checkrein.authority.upstream import Gateway
+    from checkrein.authority.gateway import Gateway
 
 _START_SECONDS, _STOP_SECONDS = 10.0, 3.0
 _BACKLOG = 128

@@ -1,6 +1,6 @@
 """The servers file: which MCP servers stand behind the gateway, and how each is reached.
 
-The gateway reads it, `authority.upstream` changes it. Nothing here starts a server or shows a secret.
+The gateway reads it, `authority.server_changes` changes it. Nothing here starts a server or shows a secret.
 """
 
 from __future__ import annotations

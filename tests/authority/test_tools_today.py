@@ -1,0 +1,34 @@
+"""What policy says about tools nobody has called: rules count, a server's own word does not."""
+
+import pytest
+
+from standing_gateway import through
+
+
+@pytest.fixture
+def do(asked, gateway):
+    return through(asked, gateway)
+
+
+def test_browsing_says_what_policy_says_today(do, files, gateway):
+    gateway.tools = [
+        {"server": "files", "tool": "read_file", "annotations": {"readOnlyHint": True, "pinned": True}},
+        {"server": "files", "tool": "x", "verdict": "deny"},
+    ]
+    first, second = do("upstream.browse", name="files")
+    assert (first["verdict"], second["verdict"]) == ("ask", "deny")
+    assert first["reasons"]
+    do("rule.add", rule={"action": "allow", "server": "files", "tool": "read_file", "reason": "harmless"})
+    first, _ = do("upstream.browse")
+    assert first["verdict"] == "allow"
+    assert "harmless" in " ".join(first["reasons"])
+
+
+def test_only_a_persons_word_makes_hints_count(do, files, gateway):
+    hints = {"readOnlyHint": True, "pinned": True}
+    gateway.tools = [{"server": "files", "tool": "get_thing", "annotations": hints}]
+    (doubted,) = do("upstream.browse")
+    entry = {"command": "serve-files", "trusted": True}
+    do("upstream.import", servers=[{"name": "files", "entry": entry}], replace=True)
+    (vouched,) = do("upstream.browse")
+    assert (doubted["risk"], vouched["risk"]) == ("medium", "low")

@@ -23,8 +23,9 @@ from checkrein import __version__, knocking, warm, wire
 from checkrein.agents import Agents
 from checkrein.authority import Asked, as_answer, perform
 from checkrein.doors.hooks.dialects import AGENTS, dialect
-from checkrein.doors.hooks.door import HookDoor, Waiting
+from checkrein.doors.hooks.door import HookDoor
 from checkrein.doors.hooks.replies import Reply, refuse_unread
+from checkrein.doors.hooks.waiting import Waiting
 from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
 from checkrein.ledger.verify import BackgroundCheck
 from checkrein.notifying import Notifier

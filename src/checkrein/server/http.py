@@ -17,8 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from checkrein.doors.hooks.door import Waiting
 from checkrein.doors.hooks.replies import Reply, refuse_unread
+from checkrein.doors.hooks.waiting import Waiting
 from checkrein.errors import CheckreinError
 from checkrein.settings.sources import state_dir
 from checkrein.wire import LARGEST_PAYLOAD, Request

@@ -9,12 +9,12 @@ import pytest
 from checkrein import wire
 from checkrein.authority import Asked, myself, perform
 from checkrein.authority.phase import switch
-from checkrein.doors.hooks import door as door_module
+from checkrein.doors.hooks import waiting as waiting_module
 from checkrein.doors.hooks.resuming import COMING_BACK_SECONDS
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.questions import waiting
-from doors.hooks.test_door import ATTENDED, Agent, Line, later, question, reason, said
+from doors.hooks.agent import ATTENDED, Agent, Line, later, question, reason, said
 
 GEMINI = {"agent": "gemini-cli", "tool_name": "run_shell_command", "tool_input": {"command": "make release"}}
 
@@ -97,7 +97,7 @@ class Ground:
 
 @pytest.fixture
 def ground(pipeline, project, clock, monkeypatch):
-    monkeypatch.setattr(door_module, "_TICK", 0.02)
+    monkeypatch.setattr(waiting_module, "_TICK", 0.02)
     made = Ground(pipeline, project, clock)
     yield made
     made.restart()

@@ -1,0 +1,118 @@
+"""What an agent reports is recorded once, and only its own hooks report."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from checkrein.ledger.entries import fold
+from checkrein.store import records
+from doors.hooks.agent import ATTENDED, Agent, later, question, said
+
+
+def test_ac_012_success_and_failure_move_trust(agent):
+    agent.call("pytest")
+    agent.done("pytest")
+    assert agent.entries()[0].trust_score_after == pytest.approx(0.335)
+    agent.call("pytest", call="t2")
+    agent.failed("pytest", call="t2")
+    assert agent.entries()[1].outcome == "failure"
+    assert agent.entries()[1].trust_score_after == pytest.approx(0.335 * 0.85)
+
+
+def test_an_interruption_is_no_failure(agent):
+    agent.call("pytest")
+    agent.failed("pytest", is_interrupt=True)
+    assert (agent.entries()[0].result, agent.entries()[0].trust_score_after) == ("cancelled", 0.3)
+
+
+def test_an_outcome_is_found_by_a_door_that_never_saw_the_call(agent, pipeline, project):
+    agent.call("pytest")
+    fresh = Agent(pipeline, project)
+    fresh.done("pytest")
+    fresh.done("pytest")
+    assert agent.kinds().count("finished") == 1
+
+
+def test_calls_without_ids_are_matched_oldest_unfinished_first(agent):
+    gemini = {"agent": "gemini-cli"}
+    shell = {"tool_name": "run_shell_command", "tool_input": {"command": "pytest"}}
+    for _ in range(2):
+        agent.send("BeforeTool", "gate", **gemini, **shell)
+    agent.send("AfterTool", **gemini, **shell, tool_response={"llmContent": "x", "returnDisplay": "x"})
+    first, second = agent.entries()
+    assert first.completed_at is not None
+    assert second.completed_at is None
+
+
+def test_a_call_that_ran_unjudged_is_on_the_record(agent):
+    agent.done("ls", call="never-seen")
+    assert "unjudged" in agent.kinds()
+
+
+def test_a_yes_in_the_dialog_is_known_by_the_outcome(agent):
+    agent.call("make release", facts=ATTENDED)
+    answers = []
+    thread = later(lambda: answers.append(agent.permission("make release")))
+    question(agent)
+    agent.done("make release")
+    thread.join(10)
+    entry = agent.entries()[0]
+    assert (entry.answer, entry.channel, entry.outcome) == ("approved", "agent", "success")
+    assert answers == [("", "", 0)]
+
+
+def test_folding_shows_the_whole_story(agent):
+    agent.call("make release", facts=ATTENDED)
+    agent.done("make release")
+    entry = agent.entries()[0]
+    kinds = [row[2] for row in records.of_entries(agent.pipeline.store, [entry.id])]
+    assert kinds == ["decided", "asked", "answered", "finished"]
+    assert fold(records.of_entries(agent.pipeline.store, [entry.id]))[0].result == "success"
+
+
+@pytest.fixture
+def tool():
+    """Something the agent runs."""
+    running = subprocess.Popen(["sleep", "60"])
+    yield running.pid
+    running.kill()
+    running.wait()
+
+
+def test_what_an_agent_runs_neither_reports_nor_types_for_anybody(agent, tool):
+    agent.send("SessionStart", facts=ATTENDED | {"CLAUDE_PID": str(os.getppid())}, source="startup")
+    assert said(agent.call("touch made")) == "ask"
+    agent.process = tool
+    agent.done("touch made")
+    (asked,) = agent.entries()
+    assert (asked.answer, asked.completed_at) == (None, None)
+    stopped = agent.send("UserPromptExpansion", "gate", command_name="auditing", prompt="/auditing")
+    assert stopped[0]["decision"] == "block"
+    assert agent.kinds().count("request_refused") == 2
+    agent.process = os.getpid()
+    agent.done("touch made")
+    (ran,) = agent.entries()
+    assert (ran.answer, ran.channel, ran.result) == ("approved", "agent", "success")
+
+
+# -- sessions ------------------------------------------------------------------------------------------
+
+
+def test_ac_013_stopping_writes_the_trust_file(agent, home):
+    agent.call("pytest")
+    agent.done("pytest")
+    agent.send("Stop", stop_hook_active=False)
+    (found,) = (home / "state" / "checkrein" / "trust").rglob("trust-scores.json")
+    content = json.loads(found.read_text())
+    assert (content["version"], content["domains"]["test_run"]["successes"]) == ("2", 1)
+
+
+def test_a_session_begins_and_ends_on_the_record(agent):
+    agent.send("SessionStart", source="startup")
+    agent.call("pytest")
+    agent.send("SessionStart", source="compact")
+    agent.send("SessionEnd", reason="exit")
+    assert agent.kinds().count("session_started") == 1
+    assert agent.kinds().count("session_ended") == 1

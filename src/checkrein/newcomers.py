@@ -17,7 +17,8 @@ from checkrein.call import digest
 from checkrein.doors.hooks import jsontext
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.redact import Redactor
-from checkrein.settings.server_imports import SOURCES, Found, Item, found_in, places, plan
+from checkrein.settings.import_sources import SOURCES, Found, found_in, places
+from checkrein.settings.server_imports import Item, plan
 from checkrein.settings.servers import ServerSpec, check_name
 from checkrein.settings.sources import read
 

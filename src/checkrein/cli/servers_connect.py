@@ -21,7 +21,7 @@ from checkrein.doors.hooks.install import BACKUP
 from checkrein.errors import ConfigError, InputError
 from checkrein.hookclient import pump_words
 from checkrein.runtime import door_file, write_door
-from checkrein.settings.server_imports import found_in, is_ours
+from checkrein.settings.import_sources import found_in, is_ours
 from checkrein.settings.servers import OURS
 
 # Codex gives up on a call after a minute unless told otherwise; a person may need longer to answer.

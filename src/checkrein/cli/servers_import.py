@@ -12,7 +12,9 @@ from checkrein.cli.servers_asking import ask_server
 from checkrein.cli.terminal import dim, plain, say, say_json
 from checkrein.errors import InputError, NotFoundError
 from checkrein.newcomers import document_of, looks_secret
-from checkrein.settings.server_imports import SOURCES, Found, Item, found_in, places, plan, profiles_in
+from checkrein.settings.import_profiles import profiles_in
+from checkrein.settings.import_sources import SOURCES, Found, found_in, places
+from checkrein.settings.server_imports import Item, plan
 from checkrein.settings.servers import read_servers
 from checkrein.settings.sources import user_file
 

@@ -13,7 +13,8 @@ from checkrein.console.views import servers
 from checkrein.console.visits import Visit
 from checkrein.errors import CheckreinError, InputError
 from checkrein.newcomers import candidates, entry_of, mark, pairs_of, sign_in_of, words_of
-from checkrein.settings.server_imports import SOURCES, Item
+from checkrein.settings.import_sources import SOURCES
+from checkrein.settings.server_imports import Item
 from checkrein.settings.servers import read_servers
 
 Facts = dict[str, Any]

@@ -14,7 +14,7 @@ from checkrein.console.shown import Block
 from checkrein.console.spans import json_spans
 from checkrein.console.visits import Visit
 from checkrein.errors import CheckreinError, InputError, NotFoundError
-from checkrein.settings.server_imports import SOURCES
+from checkrein.settings.import_sources import SOURCES
 
 Facts = dict[str, Any]
 PENDING = ("new", "changed")

@@ -8,9 +8,7 @@ import pytest
 
 from checkrein import Denied, Gate, Suspended
 from checkrein.asking import Remember
-from checkrein.doors.library.denial import Refusal
-from checkrein.errors import InputError, NotFoundError, RuleError, StoreBusyError
-from checkrein.settings.sources import state_dir
+from checkrein.errors import InputError, RuleError
 
 
 def allow(user_settings, *tools):
@@ -53,26 +51,6 @@ def test_a_tool_coding_agents_have_is_judged_as_theirs(room):
     assert str(denied.value).startswith("Checkrein refused this call. run_shell_command: rm -rf /")
 
 
-def test_a_server_and_a_full_name_are_the_tools_own(room):
-    gate = room.open(asks="return")
-    gate.wrap(lambda: 1, name="look", server="garden")()
-    gate.wrap(lambda: 1, name="mcp__shed__look")()
-    gate.wrap(lambda: 1, name="read_file", server="disk")()
-    gate.wrap(lambda: 1, name="look", server=None)()
-    assert [each.tool_name for each in room.entries()] == [
-        "mcp__garden__look",
-        "mcp__shed__look",
-        "mcp__disk__read_file",
-        "look",
-    ]
-
-
-def test_a_tool_without_a_name_cannot_be_wrapped(room):
-    gate = room.open()
-    with pytest.raises(InputError, match="needs a name"):
-        gate.spec("")
-
-
 def test_asynchronous_tools_alike(room, user_settings):
     allow(user_settings, "add")
     gate = room.open()
@@ -84,17 +62,6 @@ def test_asynchronous_tools_alike(room, user_settings):
 
     assert asyncio.run(add(1, b=2)) == 3
     assert room.last().result == "success"
-
-
-def test_a_refusal_can_be_a_result_the_model_reads(room):
-    gate = room.open(denials="return")
-    shell = gate.wrap(lambda command: "ran", name="Bash")
-    said = shell("rm -rf /")
-    assert isinstance(said, Refusal) and said.startswith("Checkrein refused this call.")
-    assert said.denied.verdict.word == "deny"
-    raising = gate.wrap(lambda command: "ran", name="Bash", denials="raise")
-    with pytest.raises(Denied):
-        raising("rm -rf /")
 
 
 # -- what the program says of its tools ----------------------------------------------------------------
@@ -232,16 +199,6 @@ def test_a_question_is_answered_from_elsewhere_and_the_tool_runs(room, later):
     assert room.kinds(entry.id) == ["decided", "asked", "answered", "started", "finished"]
 
 
-def test_a_no_and_its_reason_reach_the_model(room, later):
-    gate = room.open()
-    coming = later(gate.wrap(lambda: 1, name="drop"))
-    gate.answer(room.question()["id"], "no: keep it")
-    with pytest.raises(Denied, match="They say: keep it") as denied:
-        coming()
-    assert (denied.value.state, denied.value.reason) == ("denied", "keep it")
-    assert denied.value.verdict.risk.category.name == "high"
-
-
 def test_a_person_can_answer_for_the_tool(room, later):
     gate = room.open()
     ran = []
@@ -314,13 +271,6 @@ def test_whoever_the_program_has_answers_its_questions(room):
     with pytest.raises(Denied, match="ask me tomorrow"):
         pick(1)
     assert asked == [{"n": 0}, {"n": 1}]
-
-
-def test_nobody_in_time_is_a_no(room):
-    gate = room.open(settings=["approval.timeout_seconds=1"])
-    with pytest.raises(Denied, match="Nobody answered in time"):
-        gate.wrap(lambda: 1, name="pick")()
-    assert (room.last().answer, room.last().result) == ("expired", "timeout")
 
 
 # -- suspending and resuming ------------------------------------------------------------------------------
@@ -417,54 +367,7 @@ def test_a_call_judged_in_one_folder_does_not_go_on_in_another(room, tmp_path, m
     assert gate.resume(kept) == "notes.txt"
 
 
-def test_a_tool_that_is_not_wrapped_here_cannot_be_resumed(room):
-    gate = room.open(asks="return")
-    suspended = gate.wrap(lambda n: n, name="pick")(1)
-    gate = room.open()
-    with pytest.raises(NotFoundError, match="wraps no tool"):
-        gate.resume(suspended.pending)
-    with pytest.raises(InputError, match="no pending call"):
-        gate.resume("{}")
-
-
-# -- calls without a function -----------------------------------------------------------------------------
-
-
-def test_a_call_without_a_function_of_its_own(room, user_settings):
-    allow(user_settings, "look")
-    gate = room.open(asks="raise")
-    assert gate.call("mcp__garden__look", {"at": "tree"}, lambda given: given["at"]) == "tree"
-    spec = gate.spec("drop", server="garden", needs_approval=True)
-    with pytest.raises(Suspended) as suspended:
-        gate.call(spec, {"n": 1}, lambda given: given["n"])
-    gate.answer(suspended.value.pending, "yes", edited={"n": 2})
-    assert gate.resume(suspended.value.pending, run=lambda given: given["n"], spec=spec) == 2
-
-    async def main():
-        async def run(given):
-            return given["at"]
-
-        assert await gate.call_async("mcp__garden__look", {"at": "bed"}, run, call_id="c1") == "bed"
-        with pytest.raises(Suspended) as waiting:
-            await gate.call_async(spec, {"at": "gate"}, run)
-        gate.answer(waiting.value.pending, "yes")
-        return await gate.resume_async(waiting.value.pending, run=run, spec=spec)
-
-    assert asyncio.run(main()) == "gate"
-    assert "c1" in [each.call_id for each in room.entries()]
-
-
-def test_a_verdict_alone_and_what_became_of_it(room, user_settings):
-    allow(user_settings, "look")
-    gate = room.open()
-    decided = gate.decide("mcp__garden__look", {})
-    assert decided.verdict.word == "allow" and room.last().result == "unknown"
-    gate.finish(decided.entry, "failure", output={"why": "fog"}, evidence="tool error")
-    assert (room.last().result, room.last().evidence) == ("failure", "tool error")
-    assert gate.decide("Bash", {"command": "rm -rf /"}).verdict.word == "deny"
-    asked = asyncio.run(gate.decide_async("mcp__garden__drop", {}))
-    assert asked.asked and asked.entry == gate.pending()[0]["id"]
-    assert asyncio.run(gate.decide_async("Bash", {"command": "rm -rf /"})).verdict.word == "deny"
+# -- the gate itself --------------------------------------------------------------------------------------
 
 
 def test_importing_a_gate_brings_in_no_framework():
@@ -473,9 +376,6 @@ def test_importing_a_gate_brings_in_no_framework():
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     frameworks = {"pydantic", "pydantic_ai", "langchain", "langgraph", "agents", "google", "mcp"}
     assert not loaded & (frameworks | {"claude_agent_sdk", "starlette", "uvicorn", "asyncio", "pytest"})
-
-
-# -- the gate itself --------------------------------------------------------------------------------------
 
 
 def test_outcomes_earn_and_cost_trust(room):
@@ -498,16 +398,3 @@ def test_outcomes_earn_and_cost_trust(room):
 def test_a_gate_has_one_authority(tmp_path):
     with pytest.raises(InputError, match="not both"):
         Gate(tmp_path, server=True)
-
-
-def test_a_folder_belongs_to_one_program_at_a_time(room, monkeypatch):
-    monkeypatch.setattr("checkrein.doors.library.embedded.LOCK_SECONDS", 0.05)
-    room.open()
-    with pytest.raises(StoreBusyError, match="a folder of its own"):
-        Gate(room.folder)
-
-
-def test_without_a_folder_each_agent_has_one_of_its_own(home):
-    with Gate(agent="bot/1") as gate:
-        assert gate.authority.folder == state_dir() / "library" / "bot_1"
-        assert gate.pending() == []

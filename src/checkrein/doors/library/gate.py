@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
@@ -19,23 +19,25 @@ import msgspec
 from checkrein.asking import Remember
 from checkrein.authority.library import DOOR
 from checkrein.authority.wish import Wish
-from checkrein.call import ToolCall, split_name
+from checkrein.call import ToolCall
 from checkrein.doors.library.answers import said
-from checkrein.doors.library.arguments import plain, steady
+from checkrein.doors.library.arguments import plain
+from checkrein.doors.library.authority import Authority, of_its_own, of_the_user
+from checkrein.doors.library.bare import bare, bare_again, never
 from checkrein.doors.library.denial import Denied
 from checkrein.doors.library.driving import drive, drive_async
+from checkrein.doors.library.manner import Asks, Denials, Manner
+from checkrein.doors.library.options import UNSET, spec_of
 from checkrein.doors.library.pending import Pending, pending
-from checkrein.doors.library.tools import Spec, Tool, server_for
-from checkrein.doors.library.turn import Asks, Authority, Denials, Manner, Turn
-from checkrein.doors.library.wishes import Needs, ToolRule, Wishes, tool_rules
-from checkrein.errors import InputError, NotFoundError
+from checkrein.doors.library.toolbox import Toolbox
+from checkrein.doors.library.tools import Spec, Tool
+from checkrein.doors.library.wishes import Needs, ToolRule, tool_rules
+from checkrein.errors import InputError
 from checkrein.judged import Decided
 from checkrein.ledger.record import new_id
 from checkrein.settings.project import project_of
-from checkrein.settings.sources import state_dir
 
 F = TypeVar("F", bound=Callable[..., Any])
-_UNSET: Any = object()
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -74,24 +76,19 @@ class Gate:
         """
         if server and (embedded is not None or settings):
             raise InputError("A gate has a store of its own or uses the server's, not both.")
-        time_now = _clock()
         self.agent, self.project = agent, project_of(project or Path.cwd())
-        self.session = session or f"{agent}-{new_id(time_now)}"
-        self._server, self._tools = tools_of, dict[tuple[str | None, str], Tool]()
-        self._shared = set[tuple[str | None, str]]()
+        self.session = session or f"{agent}-{new_id(time.time())}"
+        self._server, self._tools = tools_of, Toolbox()
         self.manner = Manner(
             phase=phase, asks=asks, denials=denials, answer_with=answer_with, auto_resume=auto_resume
         )
         self.authority: Authority = authority or (
-            self._served() if server else _embedded(embedded, agent, settings)
+            of_the_user(agent, self.session, self.project)
+            if server
+            else of_its_own(embedded, agent, settings)
         )
         self._run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("checkrein_run", default=None)
         self._cwd = os.path.realpath(cwd) if cwd is not None else ""
-
-    def _served(self) -> Authority:
-        from checkrein.doors.library.remote import Remote
-
-        return Remote(self.agent, self.session, self.project)
 
     # -- wrapping ---------------------------------------------------------------------------------------
 
@@ -136,7 +133,7 @@ class Gate:
         self,
         tools: Mapping[str, Callable[..., Any]],
         *,
-        server: str | None = _UNSET,
+        server: str | None = UNSET,
         rules: Iterable[Mapping[str, Any] | ToolRule] = (),
         default_auto_approve: bool = False,
         **options: Any,
@@ -154,16 +151,13 @@ class Gate:
 
     def spec(self, name: str, **options: Any) -> Spec:
         """A tool by name, for calls that no function of its own stands for; see `call` and `decide`."""
-        return _spec(self, name, **options)
+        return spec_of(name, self.manner, self._server, **options)
 
     def _wrapped(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         hidden = options.pop("hidden", ())
         name = options.pop("name", "") or getattr(function, "__name__", "")
         tool = Tool(self, function, self.spec(name, **options), hidden)
-        named = tool.spec.server, tool.spec.name
-        if named in self._tools and not tool.is_same(self._tools[named]):
-            self._shared.add(named)
-        self._tools[named] = tool
+        self._tools.add(tool)
         return tool.wrapped()
 
     # -- a whole run ------------------------------------------------------------------------------------
@@ -186,22 +180,25 @@ class Gate:
         self, spec: Spec | str, arguments: dict[str, Any], run: Callable[[dict[str, Any]], Any], **more: Any
     ) -> Any:
         """Gate one call: `run` gets the arguments, edited ones too, when it may run."""
-        turn, wish = self._turn(spec, arguments, run, may_wait=False, **more)
+        turn, wish = bare(self, spec, arguments, run, may_wait=False, **more)
         return drive(turn.fresh(wish))
 
     async def call_async(
         self, spec: Spec | str, arguments: dict[str, Any], run: Callable[[dict[str, Any]], Any], **more: Any
     ) -> Any:
-        turn, wish = self._turn(spec, arguments, run, may_wait=True, **more)
+        turn, wish = bare(self, spec, arguments, run, may_wait=True, **more)
         return await drive_async(turn.fresh(wish))
 
     def decide(self, spec: Spec | str, arguments: dict[str, Any], **more: Any) -> Decided:
         """The verdict alone, recorded; whoever carries the call out reports with `finish`."""
-        turn, wish = self._turn(spec, arguments, _never, may_wait=False, **more)
-        return _decided(drive, turn, wish)
+        turn, wish = bare(self, spec, arguments, never, may_wait=False, **more)
+        try:
+            return drive(turn.judged(wish))  # type: ignore[no-any-return]
+        except Denied as denied:
+            return Decided(denied.entry, denied.verdict)
 
     async def decide_async(self, spec: Spec | str, arguments: dict[str, Any], **more: Any) -> Decided:
-        turn, wish = self._turn(spec, arguments, _never, may_wait=True, **more)
+        turn, wish = bare(self, spec, arguments, never, may_wait=True, **more)
         try:
             return await drive_async(turn.judged(wish))  # type: ignore[no-any-return]
         except Denied as denied:
@@ -210,30 +207,6 @@ class Gate:
     def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
         """What became of a call that was decided here and ran elsewhere."""
         self.authority.finish(entry, outcome, plain(output, []), evidence)
-
-    def _turn(
-        self,
-        spec: Spec | str,
-        arguments: dict[str, Any],
-        run: Callable[[dict[str, Any]], Any],
-        *,
-        may_wait: bool,
-        call_id: str = "",
-    ) -> tuple[Turn, Any]:
-        made = self.spec(spec) if isinstance(spec, str) else spec
-        opaque: list[str] = []
-        call = self.tool_call(made, plain(arguments, opaque), call_id)
-
-        def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:
-            return partial(run, arguments if changed is None else changed)
-
-        def now() -> dict[str, Any]:
-            found: dict[str, Any] = steady(arguments)
-            return found
-
-        turn = Turn(self.authority, made.manner, call, prepare, opaque=opaque, now=now)
-        turn.waited = made.wishes.looks
-        return turn, self.wish(made, call, arguments, may_wait=may_wait)
 
     # -- questions --------------------------------------------------------------------------------------
 
@@ -286,15 +259,8 @@ class Gate:
         """
         found = self.waits(waiting)
         if run is not None:
-            return drive(self._resumed(found, data, run, spec))
-        tool = self._tools.get((found.call.server, found.call.tool))
-        if tool is None:
-            raise NotFoundError(f"This gate wraps no tool {found.call.name}.", remedy="Wrap it first.")
-        # INVARIANT: a yes to one function runs no other of the same name.
-        if (found.call.server, found.call.tool) in self._shared:
-            why = f"Several functions are wrapped as {found.call.name}."
-            raise InputError(why, remedy="Name each as its own, or say which: gate.resume(..., run=...).")
-        return tool.resumed(found, data)
+            return drive(bare_again(self, found, data, run, spec))
+        return self._tools.find(found.call).resumed(found, data)
 
     async def resume_async(
         self,
@@ -305,15 +271,7 @@ class Gate:
         spec: Spec | None = None,
     ) -> Any:
         """The same for a call that no function of its own stands for."""
-        return await drive_async(self._resumed(self.waits(waiting), data, run, spec))
-
-    def _resumed(
-        self, found: Pending, data: Any, run: Callable[[dict[str, Any]], Any], spec: Spec | None
-    ) -> Any:
-        manner = spec.manner if spec is not None else self.manner
-        manner = msgspec.structs.replace(manner, phase=found.phase)
-        turn = Turn(self.authority, manner, found.call, lambda changed: partial(run, changed or {}))
-        return turn.again(found, data)
+        return await drive_async(bare_again(self, self.waits(waiting), data, run, spec))
 
     # -- what a call says of itself ---------------------------------------------------------------------
 
@@ -372,81 +330,3 @@ class Gate:
     ) -> Literal[False]:
         self.close()
         return False
-
-
-def _spec(
-    gate: Gate,
-    name: str,
-    *,
-    server: str | None = _UNSET,
-    needs_approval: Needs = None,
-    require_approval: Needs = None,
-    idempotent: bool = False,
-    rules: Iterable[Mapping[str, Any] | ToolRule] = (),
-    default_auto_approve: bool | None = None,
-    asks: Asks | None = None,
-    denials: Denials | None = None,
-    annotations: Mapping[str, Any] | None = None,
-    definition: str = "",
-    suspend_schema: Any = None,
-    resume_schema: Any = None,
-    failed: Callable[[Any], bool] | None = None,
-) -> Spec:
-    if not name or not isinstance(name, str):
-        raise InputError("A tool needs a name.", remedy='Say which: gate.tool(name="...").')
-    where, tool = split_name(name)
-    # INVARIANT: what is said to be one server's tool takes no name of another's.
-    if where is not None and isinstance(server, str) and server != where:
-        raise InputError(
-            f"{name} is no name for a tool of {server}.", remedy=f"Name it without mcp__{where}."
-        )
-    if where is None:
-        where = server_for(name, gate._server) if server is _UNSET else server
-    manner = msgspec.structs.replace(
-        gate.manner,
-        asks=asks or gate.manner.asks,
-        denials=denials or gate.manner.denials,
-        idempotent=idempotent,
-        says=suspend_schema,
-        hears=resume_schema,
-        failed=failed,
-    )
-    needs = tuple(each for each in (needs_approval, require_approval) if each is not None)
-    wishes = Wishes(needs, tool_rules(rules), default_auto_approve)
-    return Spec(
-        name=tool,
-        server=where,
-        wishes=wishes,
-        manner=manner,
-        annotations=dict(annotations or {}),
-        definition=definition,
-    )
-
-
-def _embedded(embedded: str | os.PathLike[str] | None, agent: str, settings: Sequence[str]) -> Authority:
-    from checkrein.doors.library.embedded import Embedded
-
-    folder = Path(embedded) if embedded is not None else state_dir() / "library" / _folder_name(agent)
-    return Embedded(folder, settings=settings)
-
-
-def _folder_name(agent: str) -> str:
-    return "".join(each if each.isalnum() or each in "-_" else "_" for each in agent) or "python"
-
-
-def _decided(drive: Callable[..., Any], turn: Turn, wish: Any) -> Decided:
-    try:
-        found: Decided = drive(turn.judged(wish))
-        return found
-    except Denied as denied:
-        return Decided(denied.entry, denied.verdict)
-
-
-def _never(_arguments: dict[str, Any]) -> Any:
-    raise InputError("This call is carried out elsewhere.")
-
-
-def _clock() -> float:
-    import time
-
-    return time.time()

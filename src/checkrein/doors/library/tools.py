@@ -13,8 +13,9 @@ from checkrein.call import digest
 from checkrein.classify.tools import vocabulary
 from checkrein.doors.library.arguments import Shape, alike, plain, steady
 from checkrein.doors.library.driving import Steps, drive, drive_async
+from checkrein.doors.library.manner import Manner
 from checkrein.doors.library.pending import Pending
-from checkrein.doors.library.turn import Manner, Turn
+from checkrein.doors.library.turn import Turn
 from checkrein.doors.library.wishes import Wishes
 from checkrein.errors import InputError
 

@@ -8,6 +8,7 @@ request's JSON.
 """
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass, field
 
@@ -121,6 +122,10 @@ class Endpoint(Listening):
         watch = asyncio.ensure_future(self._gone(reader))
         try:
             return await self._stream(turn, request, writer, watch)
+        except ConnectionError:
+            # Whoever is reset hears it first where it writes.
+            self.left += not watch.done()
+            return False
         finally:
             watch.cancel()
 
@@ -158,8 +163,11 @@ class Endpoint(Listening):
 
     async def _gone(self, reader):
         """Ends when the client leaves: it has nothing more to say meanwhile."""
-        if not await reader.read(1):
-            self.left += 1
+        # Whoever leaves with words unread is reset.
+        with contextlib.suppress(ConnectionError):
+            if await reader.read(1):
+                return
+        self.left += 1
 
     def _turn(self, request):
         turn = self.script[0] if len(self.script) == 1 else self.script.pop(0)

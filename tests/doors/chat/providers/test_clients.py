@@ -216,6 +216,44 @@ def test_cancelling_hangs_up_at_once(providers, kind):
         assert endpoint.left == 1
 
 
+@each_kind
+@pytest.mark.parametrize("how", ["cancelled", "failed", "left"])
+def test_whoever_stops_between_two_words_hangs_up_too(providers, kind, how):
+    """Nobody is in the middle of reading then, so nothing but the end of the stream says that it is over."""
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import ModelRequest
+
+    async def listen(model, kept):
+        async with model_request_stream(model, [ModelRequest.user_text_prompt("hi")]) as streamed:
+            events = aiter(streamed)
+            # Whoever keeps them keeps them from being collected, which ends them as well, some time.
+            kept += [streamed, events]
+            await anext(events)
+            if how == "failed":
+                raise ValueError("no")
+            if how == "cancelled":
+                await asyncio.sleep(60)
+
+    async def go(endpoint):
+        providers.set(kind, kind, base_url=endpoint.url, key=KEY)
+        kept = []
+        task = asyncio.create_task(listen(await providers.model(Picked(kind, "m1")), kept))
+        while not kept:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.wait([task])
+        until = time.monotonic() + 10
+        while not endpoint.left and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        left = endpoint.left
+        await providers.close()
+        return left
+
+    with KINDS[kind]([Turn(["word "] * 1000, between=0.05)]) as endpoint:
+        assert asyncio.run(go(endpoint)) == 1
+
+
 @pytest.mark.parametrize("kind", [each for each in KINDS if each != "azure"])
 def test_an_address_with_and_without_its_version_is_the_same(providers, kind):
     async def go(endpoint):

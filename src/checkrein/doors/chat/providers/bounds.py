@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 import httpx2
 
@@ -15,6 +17,8 @@ LARGEST = 8 << 20
 LONGEST = 512 << 20
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _TAIL = 3
+# The answers that were begun for whoever asks in this task.
+_begun: ContextVar[list[Bounded] | None] = ContextVar("begun", default=None)
 
 
 class Bounded(httpx2.AsyncByteStream):
@@ -53,8 +57,29 @@ def bounded(response: httpx2.Response) -> httpx2.Response:
     # Some local endpoints stream and call it something else.
     is_stream = response.is_success and kind != "application/json"
     assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - it came over an async transport
-    response.stream = Bounded(response.stream, is_stream=is_stream)
+    response.stream = made = Bounded(response.stream, is_stream=is_stream)
+    if (begun := _begun.get()) is not None:
+        begun.append(made)
     return response
+
+
+@contextmanager
+def noting() -> Iterator[list[Bounded]]:
+    """Whatever is begun meanwhile, for who has to hang up at the end, however that comes."""
+    begun: list[Bounded] = []
+    token = _begun.set(begun)
+    try:
+        yield begun
+    finally:
+        _begun.reset(token)
+
+
+async def hang_up(begun: list[Bounded]) -> None:
+    """INVARIANT: nobody goes on talking to us, at our expense, whom nobody listens to any more."""
+    for each in begun:
+        # One that ended by itself has nothing left to close.
+        with suppress(Exception):
+            await each.aclose()
 
 
 def _since_an_end(piece: bytes, otherwise: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pydantic_ai.settings import ModelSettings
 from checkrein.call import digest
 from checkrein.doors.chat.providers import listing
 from checkrein.doors.chat.providers.addresses import AZURE_VERSION, address
+from checkrein.doors.chat.providers.bounds import hang_up, noting
 from checkrein.doors.chat.providers.network import http_client
 from checkrein.doors.chat.scripted import ScriptedModel
 from checkrein.settings import Connections
@@ -108,7 +109,11 @@ class Whole(WrapperModel):
         run_context: Any = None,
     ) -> AsyncGenerator[StreamedResponse]:
         stream = self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context)
-        async with stream as streamed:
+        async with AsyncExitStack() as stack:
+            with noting() as begun:
+                # Libraries leave an answer open that is given up between two of its words.
+                stack.push_async_callback(hang_up, begun)
+                streamed = await stack.enter_async_context(stream)
             inner = streamed._get_event_iterator
 
             async def to_its_end() -> AsyncIterator[ModelResponseStreamEvent]:

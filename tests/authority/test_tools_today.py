@@ -32,3 +32,12 @@ def test_only_a_persons_word_makes_hints_count(do, files, gateway):
     do("upstream.import", servers=[{"name": "files", "entry": entry}], replace=True)
     (vouched,) = do("upstream.browse")
     assert (doubted["risk"], vouched["risk"]) == ("medium", "low")
+
+
+def test_what_cannot_be_judged_is_refused_and_the_others_are_shown(do, files, gateway, pipeline, monkeypatch):
+    judge = pipeline.judge
+    gateway.tools = [{"server": "files", "tool": name} for name in ("odd", "plain")]
+    monkeypatch.setattr(pipeline, "judge", lambda call: 1 / 0 if call.tool == "odd" else judge(call))
+    odd, plain = do("upstream.browse")
+    assert (odd["verdict"], odd["reasons"]) == ("deny", ["It cannot be judged: ZeroDivisionError."])
+    assert plain["verdict"] == "ask"

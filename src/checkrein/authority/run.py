@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkrein.authority import Asked, Params, verb
-from checkrein.authority.gateway import Gateway
+from checkrein.authority.gateway import gateway_of
 from checkrein.errors import InputError
 from checkrein.ledger.entries import moment
 from checkrein.store.runs import RunRow, latest_runs
@@ -25,7 +25,7 @@ def list_(asked: Asked, params: Params) -> list[dict[str, Any]]:
         raise InputError(f"A limit is from 1 to {MOST_SHOWN}.")
     if asked.gateway is None:
         return [shown(each) for each in latest_runs(asked.pipeline.store, limit)]
-    return _gateway(asked).runs(limit)
+    return gateway_of(asked).runs(limit)
 
 
 def shown(row: RunRow) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def shown(row: RunRow) -> dict[str, Any]:
 @verb("run.show", person=True)
 def show(asked: Asked, params: Params) -> dict[str, Any]:
     """{"id"}: one script: its text, its calls in order, what came of it."""
-    return _gateway(asked).run(str(params["id"]))
+    return gateway_of(asked).run(str(params["id"]))
 
 
 @verb("run.start", person=True)
@@ -60,7 +60,7 @@ def start(asked: Asked, params: Params) -> dict[str, Any]:
     source = params["source"]
     if not isinstance(source, str):
         raise InputError("A script is text.")
-    return _gateway(asked).eval_run(
+    return gateway_of(asked).eval_run(
         source,
         str(params.get("language", "javascript")),
         str(params.get("profile", "")),
@@ -72,13 +72,13 @@ def start(asked: Asked, params: Params) -> dict[str, Any]:
 @verb("run.resume", person=True)
 def resume(asked: Asked, params: Params) -> dict[str, Any]:
     """{"id", "wait"?}: what came of a script, or that it still runs or waits."""
-    return _gateway(asked).resume(str(params["id"]), _wait(params))
+    return gateway_of(asked).resume(str(params["id"]), _wait(params))
 
 
 @verb("run.cancel", person=True)
 def cancel(asked: Asked, params: Params) -> dict[str, Any]:
     """{"id"}: end a script that runs or waits."""
-    return _gateway(asked).cancel(str(params["id"]), asked.actor)
+    return gateway_of(asked).cancel(str(params["id"]), asked.actor)
 
 
 def _wait(params: Params) -> float:
@@ -86,9 +86,3 @@ def _wait(params: Params) -> float:
     if not isinstance(wait, int | float) or not 0 <= wait <= LONGEST_WAIT:
         raise InputError(f"A wait is from 0 to {LONGEST_WAIT:g} seconds.")
     return float(wait)
-
-
-def _gateway(asked: Asked) -> Gateway:
-    if asked.gateway is None:
-        raise InputError("Scripts need the server.", remedy="Start it with `checkrein serve`.")
-    return asked.gateway()

@@ -30,8 +30,13 @@ def verdict_today(asked: Asked, tool: Facts, servers: Mapping[str, ServerSpec], 
     )
     try:
         verdict = asked.pipeline.judge(call).verdict
-    except CheckreinError as error:
-        return {"verdict": "deny", "decided_by": "error", "reasons": [str(error)], "risk": "critical"}
+    except Exception as error:  # noqa: BLE001 - what cannot be judged is refused, here as in a call
+        why = (
+            str(error)
+            if isinstance(error, CheckreinError)
+            else f"It cannot be judged: {type(error).__name__}."
+        )
+        return {"verdict": "deny", "decided_by": "error", "reasons": [why], "risk": "critical"}
     return {
         "verdict": verdict.word,
         "decided_by": f"rule {verdict.rule}" if verdict.rule else verdict.stage,

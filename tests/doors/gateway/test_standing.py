@@ -4,7 +4,7 @@ import pytest
 
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.schemas import ANYTHING
-from checkrein.doors.gateway.standing import always_denied, standing
+from checkrein.doors.gateway.standing import always_denied, call_of
 from checkrein.store.rules import add_rule
 
 
@@ -21,25 +21,20 @@ def write(pipeline):
     return rule
 
 
-def test_a_tool_nobody_wrote_about_asks(pipeline, project):
-    found = standing(pipeline, offered(), project)
-    assert (found["word"], found["stage"]) == ("ask", "unmatched")
-    assert found["why"] and found["risk"] in ("low", "medium", "high")
+def test_a_tool_nobody_wrote_about_is_listed(pipeline, project):
     assert not always_denied(pipeline, offered(), project)
 
 
 def test_a_rule_is_heard_at_once(pipeline, project, write):
     write(tool="draft", server="mail", action="allow", priority=50)
-    assert standing(pipeline, offered(), project)["word"] == "allow"
+    assert not always_denied(pipeline, offered(), project)
     write(tool="draft", server="mail", action="deny", priority=10)
-    assert standing(pipeline, offered(), project)["word"] == "deny"
     assert always_denied(pipeline, offered(), project)
     assert not always_denied(pipeline, offered(server="post"), project)
 
 
 def test_looking_is_recorded_nowhere(pipeline, project):
     before = pipeline.store.query("SELECT count(*) FROM record")
-    standing(pipeline, offered(), project)
     always_denied(pipeline, offered(), project)
     assert pipeline.store.query("SELECT count(*) FROM record") == before
 
@@ -76,14 +71,5 @@ def test_a_profile_without_the_tool_denies_it(pipeline, project, user_settings):
 
 def test_settings_that_cannot_be_used_deny_but_hide_nothing(pipeline, project, user_settings):
     user_settings("nonsense = [")
-    found = standing(pipeline, offered(), project)
-    assert (found["word"], found["stage"]) == ("deny", "settings")
+    assert pipeline.judge(call_of(offered(), project)).verdict.stage == "settings"
     assert not always_denied(pipeline, offered(), project)
-
-
-def test_what_cannot_be_judged_is_refused(pipeline, project):
-    class Broken:
-        def judge(self, call):
-            raise RuntimeError("no")
-
-    assert standing(Broken(), offered(), project)["word"] == "deny"

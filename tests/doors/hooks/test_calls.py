@@ -6,6 +6,7 @@ import pytest
 from checkrein.call import ToolCall
 from checkrein.doors.hooks import calls as calls_module
 from checkrein.doors.hooks.calls import Calls
+from doors.hooks.agent import later, question
 
 
 @pytest.fixture
@@ -141,3 +142,20 @@ def test_neither_many_calls_nor_large_ones_fill_the_memory(calls, judge, pipelin
     big = msgspec.structs.replace(call, call_id="big", arguments={"content": "x" * 100_000})
     calls.opened(big, decided, 1.0)
     assert "x" * 1_000 not in repr(calls._open)
+
+
+def test_an_edited_call_without_an_id_is_known_by_what_ran(agent):
+    def send(event, mode, command, **more):
+        given = {"tool_name": "run_shell_command", "tool_input": {"command": command}}
+        return agent.send(event, mode, agent="gemini-cli", **given, **more)
+
+    with agent.pipeline.broker.attending():
+        thread = later(lambda: send("BeforeTool", "gate", "make release"))
+        edited = {"command": "make check"}
+        agent.pipeline.answer(
+            question(agent).entry, "approved", actor="ada", channel="terminal", edited=edited
+        )
+        thread.join(10)
+    send("AfterTool", "tell", "make check", tool_response={"llmContent": "Output: x\nProcess Group PGID: 7"})
+    assert "unjudged" not in agent.kinds()
+    assert [each.result for each in agent.entries()] == ["success"]

@@ -1,16 +1,12 @@
-"""What policy says about an offered tool before anybody calls it; recorded nowhere.
-
-People read it when they browse servers; listing leaves out what no arguments could ever get past.
-"""
+"""Tools that policy refuses whatever the arguments are: listing leaves them out. Recorded nowhere."""
 
 from __future__ import annotations
 
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from checkrein.call import ToolCall, reason_lines
+from checkrein.call import ToolCall
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.pipeline import Pipeline
 from checkrein.policy import profiles
@@ -19,17 +15,6 @@ from checkrein.policy.rules import RuleSet
 DOOR = "gateway"
 # By the rules they were made from, so that they go when those do.
 _certain: WeakKeyDictionary[RuleSet, RuleSet] = WeakKeyDictionary()
-
-
-def standing(pipeline: Pipeline, offered: Offered, project: str) -> dict[str, Any]:
-    """The verdict of this moment on a call without arguments, in words for a person."""
-    try:
-        verdict = pipeline.judge(call_of(offered, project)).verdict
-    except Exception as error:  # noqa: BLE001 - what cannot be judged is refused, here as in a call
-        why = f"It cannot be judged: {type(error).__name__}."
-        return {"word": "deny", "stage": "error", "why": why, "risk": "critical"}
-    why = " ".join(reason_lines(verdict.reasons[:1]))
-    return {"word": verdict.word, "stage": verdict.stage, "why": why, "risk": verdict.risk.category.name}
 
 
 def always_denied(

@@ -16,7 +16,6 @@ from checkrein.doors.hooks.dialects import dialect
 from checkrein.doors.hooks.events import Event
 from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.resuming import Found, Resuming
-from checkrein.doors.hooks.rewriting import known_as
 from checkrein.doors.hooks.waiting import Questions, Waiting
 from checkrein.judged import Decided
 from checkrein.peers import Peer
@@ -98,7 +97,7 @@ class Asking:
             if edited is not None and not replies.can_rewrite(event, edited):
                 title = dialect(event.agent).title
                 return replies.deny(event, f"{title} cannot be given the edited input.")
-            known_as(self._calls, call, decided, edited)
+            self._calls.rewritten(call, decided, edited, time.monotonic())
             return replies.allow(event, reason=f"{settled.actor} approved it.", updated=edited)
         no = wording.answered(
             call, decided.verdict, decided.entry, settled.state, settled.actor, settled.message

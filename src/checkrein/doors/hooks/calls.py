@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Any
+
+import msgspec
 
 from checkrein.call import ToolCall
 from checkrein.judged import Decided
@@ -47,6 +50,11 @@ class Calls:
             del alike[:-_KEPT_ALIKE]
             while len(self._open) > _KEPT:
                 self._open.popitem(last=False)
+
+    def rewritten(self, call: ToolCall, decided: Decided, updated: dict[str, Any] | None, now: float) -> None:
+        """It will be reported as it ran; without an id nothing else says which one it was."""
+        if updated is not None and not call.call_id:
+            self.opened(msgspec.structs.replace(call, arguments=updated), decided, now)
 
     def ended(self, call: ToolCall) -> str | None:
         """The entry of a call that ended, the oldest unfinished first; None when we never judged it."""

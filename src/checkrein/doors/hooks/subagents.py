@@ -5,6 +5,7 @@ The door asks before and after it judges the call that starts one; reports say h
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from checkrein.call import ToolCall
@@ -12,7 +13,6 @@ from checkrein.doors.hooks import replies
 from checkrein.doors.hooks.calls import Calls
 from checkrein.doors.hooks.events import Event
 from checkrein.doors.hooks.replies import Reply
-from checkrein.doors.hooks.rewriting import known_as
 from checkrein.doors.hooks.routing import Choice, choose
 from checkrein.judged import Decided
 from checkrein.pipeline import Pipeline
@@ -40,7 +40,7 @@ class Subagents:
         self._note(decided.entry, {**data, "applied": given})
         text = f"Routed to {choice.name} ({choice.model}): {choice.reason}."
         if given:
-            known_as(self._calls, call, decided, updated)
+            self._calls.rewritten(call, decided, updated, time.monotonic())
             return replies.allow(event, reason=text, updated=updated)
         return replies.allow(event, reason=decided.verdict.reasons[0].text, context=text)
 

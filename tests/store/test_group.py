@@ -181,7 +181,7 @@ def test_being_stopped_while_rows_are_written_is_told_to_all(store):
             self._connection = connection
 
         def execute(self, sql, *parameters):
-            if sql.startswith("INSERT INTO record"):
+            if "INTO record" in sql:
                 raise KeyboardInterrupt
             return self._connection.execute(sql, *parameters)
 
@@ -202,6 +202,16 @@ def test_one_statement_may_put_in_many_rows_and_no_second_one(store):
     with pytest.raises(StoreError, match="more than one"):
         store.write(append(1, 2), alone=True)
     assert seqs(store) == []
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_of_rows_one_of_which_cannot_be_written_none_is(store, alone):
+    rows = [*((f"row {number}", number) for number in range(70)), ("last", None)]
+    with pytest.raises(StoreError):
+        store.write(lambda tx: tx.insert(INTO, rows), alone=alone)
+    assert change_number(store, "row 0") == 0 == change_number(store, "row 69")
+    store.write(lambda tx: tx.insert(INTO, rows[:-1]), alone=alone)
+    assert change_number(store, "row 69") == 69
 
 
 @pytest.mark.parametrize(

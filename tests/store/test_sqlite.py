@@ -11,9 +11,9 @@ import pytest
 
 from checkrein.errors import StoreBusyError, StoreError, StoreFullError, StoreSchemaError
 from checkrein.settings.sources import state_dir
-from checkrein.store import Offer, records
+from checkrein.store import Offer, lookup, records
 from checkrein.store.phases import clear_phase, set_phase
-from checkrein.store.sqlite import FILE, SqliteStore, migrations
+from checkrein.store.sqlite import APPLICATION_ID, FILE, SqliteStore, migrations
 
 
 def test_the_folder_and_files_are_the_owner_s_alone():
@@ -59,6 +59,28 @@ def test_reading_works_after_the_writer_is_gone():
     with pytest.raises(StoreError, match="readonly"):
         reader.query("DELETE FROM rule")
     reader.close()
+
+
+def test_a_store_of_every_earlier_version_keeps_what_it_has():
+    steps = migrations()
+    for version in range(1, len(steps)):
+        path = state_dir() / FILE
+        state_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
+        with sqlite3.connect(path) as database:
+            database.executescript("".join(steps[:version]))
+            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {version}")
+            database.execute("INSERT INTO record VALUES (1, 1.0, 'decided', 'e1', '{}', 'h')")
+            database.executemany("INSERT INTO lookup VALUES (?, ?)", [("tool:b", "e1"), ("tool:a", "e1")])
+        database.close()
+        store = SqliteStore.open(state_dir())
+        assert records.head(store) == (1, "h")
+        assert [lookup.find(store, [f"tool:{name}"], "", "", 9) for name in "abc"] == [["e1"], ["e1"], []]
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            store.write(lambda tx: tx.execute("DELETE FROM lookup"))
+        store.close()
+        for each in state_dir().glob(f"{FILE}*"):
+            each.unlink()
 
 
 def test_a_newer_or_foreign_store_is_not_touched():

@@ -62,13 +62,14 @@ class Group:
         rows, self._rows = self._rows, []
         self.rows += len(rows)
         self.touched.add(_table(self._into[0]))
+        into, then = _with_the_group(self._into[0]), self._into[1]
         try:
             # Every statement is a moment in which another thread may take over from us.
             start = 0
             for size in _SIZES:
                 while len(rows) - start >= size:
                     some = rows[start : start + size]
-                    self._connection.execute(_filled(*self._into, size, len(some[0])), _flat(some))
+                    self._connection.execute(_filled(into, then, size, len(some[0])), _flat(some))
                     start += size
         except BaseException as error:
             self._lost = Lost(error)
@@ -129,6 +130,12 @@ def _filled(into: str, then: str, rows: int, columns: int) -> str:
     """The statement that puts in so many rows."""
     row = f"({', '.join('?' * columns)})"
     return f"{into} VALUES {', '.join([row] * rows)} {then}".rstrip()
+
+
+@cache
+def _with_the_group(into: str) -> str:
+    """A row that cannot be written takes its group along: no page is copied to take back less than that."""
+    return into.replace("INSERT", "INSERT OR FAIL", 1)
 
 
 _TABLE = re.compile(r"(?:INTO|UPDATE|FROM)\s+(\w+)", re.I)

@@ -17,7 +17,7 @@ from checkrein.store import questions, records, rules
 from checkrein.store.grants import all_grants, end_session_grants, revoke_grant
 from checkrein.store.phases import set_phase
 from checkrein.store.releases import add_release
-from doors.hooks.test_door import ATTENDED, Agent, said
+from doors.hooks.agent import ATTENDED, Agent, said
 
 LIMITS = Settings().approval
 EVERY = ("session", "until", "uses", "always")

@@ -36,7 +36,7 @@ def test_the_same_verdict_is_given_again(allowed, project):
 def test_a_plain_yes_is_not_classified_again(allowed, project, monkeypatch):
     """Of the same tool and the same past; whatever its arguments are as long as they name nothing."""
     first = allowed.judge(call(project))
-    monkeypatch.setattr(allowed.memory, "known", None)
+    monkeypatch.setattr(allowed._judging._memory, "known", None)
     assert allowed.judge(call(project, arguments={"text": "hello"})).verdict is first.verdict
     others = [{"cwd": "/"}, {"project": "/"}, {"arguments": {"text": "/etc/passwd"}}, {"tool": "other"}]
     others += [{"server": "s"}, {"annotations": {"readOnlyHint": True}}]

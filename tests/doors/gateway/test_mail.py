@@ -296,7 +296,7 @@ class Faulty:
         self._connection, self._statement = connection, statement
 
     def execute(self, sql, *parameters):
-        if sql.startswith(self._statement):
+        if self._statement in sql:
             raise sqlite3.OperationalError("disk I/O error")
         return self._connection.execute(sql, *parameters)
 
@@ -312,9 +312,7 @@ def filled(store):
 FAULTS = {
     "a full disk": filled,
     "a commit that fails": lambda store: setattr(store, "_writer", Faulty(store._writer, "COMMIT")),
-    "a record that fails": lambda store: setattr(
-        store, "_writer", Faulty(store._writer, "INSERT INTO record")
-    ),
+    "a record that fails": lambda store: setattr(store, "_writer", Faulty(store._writer, "INTO record")),
     "no transaction": lambda store: setattr(store, "_writer", Faulty(store._writer, "BEGIN")),
     "a closed store": lambda store: store.close(),
 }

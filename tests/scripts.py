@@ -1,6 +1,7 @@
 """Python scripts under test: an engine, a gate and what came out."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 from checkrein.execute.python import PythonEngine
@@ -52,10 +53,10 @@ def workers():
     """The processes this one started that are interpreters: pid and resident bytes."""
     found = {}
     for task in Path("/proc/self/task").iterdir():
-        for pid in (task / "children").read_text().split():
-            try:
-                if "monty" in Path(f"/proc/{pid}/comm").read_text():
-                    found[int(pid)] = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-            except OSError:
-                continue
+        # A thread, or a process, may end while it is looked at.
+        with contextlib.suppress(OSError):
+            for pid in (task / "children").read_text().split():
+                with contextlib.suppress(OSError):
+                    if "monty" in Path(f"/proc/{pid}/comm").read_text():
+                        found[int(pid)] = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
     return found

@@ -220,6 +220,24 @@ def test_what_fails_before_its_first_word_is_said_too(tab):
     assert tab.troubles == []
 
 
+def test_a_look_at_the_conversation_that_fails_is_taken_again(tab):
+    say(tab, "/say First.")
+    answer(tab, "First.")
+    missed, until = [], time.monotonic() + 2
+
+    def lost(route):
+        if time.monotonic() < until:
+            missed.append(route.request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+    tab.route("**/conversation?*", lost)
+    tab.get_by_role("button", name="Retry").click()
+    tab.locator(".said.assistant [data-branch]", has_text="2/2").wait_for()
+    assert missed
+
+
 def test_another_answer_and_an_edited_question_are_branches(tab):
     say(tab, "/say First.")
     answer(tab, "First.")

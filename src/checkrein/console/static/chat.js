@@ -67,10 +67,16 @@ export async function refresh() {
   return looking;
 }
 
+let missed = 0;
 async function look() {
   const found = await piece(`/chat/${id}/conversation?count=${conversation().dataset.count}`).catch(() => null);
   const fresh = found?.ok && elements(found.nodes)[0];
-  if (!fresh) return;
+  if (!fresh) {
+    // Nothing else may happen that would make us look again.
+    if (missed < 5) setTimeout(refresh, 500 * ++missed);
+    return;
+  }
+  missed = 0;
   const stays = bottom(scroll);
   holding(() => patch(conversation(), fresh));
   head = fresh.dataset.head;

@@ -1,4 +1,5 @@
 import asyncio
+import socket
 import ssl
 
 import pytest
@@ -27,6 +28,19 @@ def no_proxies(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_such_name(monkeypatch):
+    """Names that only a proxy knows are unknown at once, whatever the machine's own resolver does."""
+    look_up = socket.getaddrinfo
+
+    def found(host, *more, **options):
+        if str(host).endswith(".example"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return look_up(host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
 
 
 @pytest.fixture(scope="module")

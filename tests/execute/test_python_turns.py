@@ -113,3 +113,29 @@ def test_a_turn_that_outlives_its_loop_is_over_with_it():
     with_turns(use)
     held.set()
     assert not left_of(before)
+
+
+def test_whoever_ends_everything_waits_for_turns_that_nobody_waits_for():
+    async def use(turns):
+        held, late = threading.Event(), []
+        turn = turns.take(lambda: held.wait(10) and 3, late.append)
+        turn.cancel()
+        resting = asyncio.ensure_future(turns.rest(30))
+        await asyncio.sleep(0.05)
+        assert not resting.done() and late == []
+        held.set()
+        await resting
+        return late
+
+    assert with_turns(use) == [3]
+
+
+def test_a_turn_without_end_is_not_waited_for_without_end():
+    held = threading.Event()
+
+    async def use(turns):
+        turns.take(lambda: held.wait(30))
+        await turns.rest(0.05)
+
+    with_turns(use)
+    held.set()

@@ -23,6 +23,7 @@ _WORKERS = 32
 _POOL_GRACE = 0.3
 _RUNS_PER_WORKER = 500
 _SPARE_SUSPENSIONS = 2000
+_CLOSING_SECONDS = 5.0
 
 
 class NoInterpreterError(CheckreinError):
@@ -57,7 +58,10 @@ class PythonEngine:
         for session in tuple(self._sessions):
             await session.close()
         await self.spares.close()
-        await asyncio.gather(*self._leaving)
+        # A worker may still be on its way for somebody who has given up; it is given back before all ends.
+        await self.turns.rest(_CLOSING_SECONDS)
+        while self._leaving:
+            await asyncio.gather(*self._leaving)
         pool, self._pool = self._pool, None
         if pool is not None:
             await self.turns.take(lambda: pool.__exit__(None, None, None))

@@ -7,6 +7,7 @@ for most turns costs more than the turn itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,16 +21,29 @@ class Turns:
 
     def __init__(self) -> None:
         self._idle: list[_Thread] = []
+        self._under_way: set[_Thread] = set()
+        self._rested: asyncio.Event = asyncio.Event()
         self._closed = False
 
     def take(self, work: Callable[[], T], unwanted: Callable[[T], object] | None = None) -> asyncio.Future[T]:
         """What the work comes to. Nothing ends it early; `unwanted` hears it in the place of who gave up."""
         coming: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         thread = self._idle.pop() if self._idle else _Thread(self._over)
+        self._under_way.add(thread)
         thread.begin(work, coming, unwanted)
         return coming
 
+    async def rest(self, seconds: float) -> None:
+        """Until nobody is in a turn, also of those that nobody waits for any more; no longer than this."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._under_way:
+                    self._rested.clear()
+                    await self._rested.wait()
+
     def _over(self, thread: _Thread) -> None:
+        self._under_way.discard(thread)
+        self._rested.set()
         if self._closed:
             thread.end()
         else:

@@ -109,10 +109,11 @@ def failure(result):
     return result["structuredContent"]["error"]
 
 
-async def paused(guest, code, tool="codemode_eval_supervised", **arguments):
-    """Start a script and come back until it waits for a person; what is said then."""
+async def paused(guest, code, tool="codemode_eval_supervised", *, count=1, **arguments):
+    """Start a script and come back until it waits for a person about so many calls; what is said then."""
     said = (await evaluate(guest, code, tool, **arguments))["structuredContent"]
-    while said["status"] == "running":
+    # They are put one after the other.
+    while said["status"] == "running" or (said["status"] == "paused" and len(said["waiting"]) < count):
         said = (await guest.call("resume_run", {"run_id": said["run_id"]}))["structuredContent"]
     assert said["status"] == "paused", said
     return said

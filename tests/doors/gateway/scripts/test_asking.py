@@ -102,8 +102,7 @@ def test_an_answer_in_the_inbox_leaves_the_same_call_beside_it_open(bench):
 
     async def work():
         guest = await bench.house.guest(answers={})
-        said = await paused(guest, TWICE["javascript"])
-        await until(lambda: len(bench.questions()) == 2)
+        said = await paused(guest, TWICE["javascript"], count=2)
         first, second = bench.questions()
         await bench.answer(first)
         assert bench.questions() == [second]

@@ -233,7 +233,7 @@ def test_an_answer_given_while_no_server_runs_is_found_at_the_start(bench):
 
     async def work():
         guest = await bench.house.guest(answers={})
-        run_id = (await paused(guest, BATCH["javascript"]))["run_id"]
+        run_id = (await paused(guest, BATCH["javascript"], count=3))["run_id"]
         await bench.house.close()
         first, second, third = bench.questions()
         await bench.answer(first)

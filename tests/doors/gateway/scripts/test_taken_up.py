@@ -91,7 +91,7 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
 
     async def work():
         guest = await bench.house.guest(answers={})
-        said = await paused(guest, BATCH)
+        said = await paused(guest, BATCH, count=2)
         first, second = (each["question"] for each in said["waiting"])
         await bench.answer(first, edited={"n": 7})
         # Another process has no memory of this one's.

@@ -258,7 +258,7 @@ def drained(line):
     return b"".join(parts)
 
 
-def until(check, seconds=30.0):
+def until(check, seconds=10.0):
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, "did not happen in time"

@@ -51,7 +51,7 @@ def is_answered(connection):
     return connection.recv(10) != b""
 
 
-def until(true, seconds=30.0):
+def until(true, seconds=5.0):
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -97,7 +97,7 @@ def _answers(pid):
     return True
 
 
-async def until(true, seconds=30.0):
+async def until(true, seconds=10.0):
     """Wait for something to become so; fails when it does not."""
     end = time.monotonic() + seconds
     while not true():

@@ -40,7 +40,7 @@ def picks(gateway, name="srv", states=("new", "changed")):
     return [row for row in gateway.review(name) if row["state"] in states]
 
 
-def eventually(true, seconds=30.0):
+def eventually(true, seconds=10.0):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"

@@ -419,3 +419,15 @@ def told(result):
 
 
 __all__ = ["SERVER", "Guest", "House", "Passing", "told", "until"]
+
+
+def with_servers(house, work, **servers):
+    """Do something as a guest of a house with these servers: the name of each, and its environment."""
+
+    async def main():
+        for name, env in servers.items():
+            house.server(name, env=env)
+        async with house.opened():
+            await work(await house.guest())
+
+    asyncio.run(main())

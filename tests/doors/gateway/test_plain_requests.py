@@ -1,19 +1,10 @@
 """Requests that are no tool calls: passed on to whose they are, bound to who asked, their words untrusted."""
 
-import asyncio
 import json
 
 import pytest
 
-
-def run(house, work, **servers):
-    async def main():
-        for name, env in servers.items():
-            house.server(name, env=env)
-        async with house.opened():
-            await work(await house.guest())
-
-    asyncio.run(main())
+from doors.gateway.house import with_servers
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
@@ -38,7 +29,7 @@ def test_what_a_server_asks_while_a_resource_is_read_comes_back_with_a_state_of_
         assert said == ({"x": 1} if era == "handshake" else [{key: {"x": 1}}, "mine"])
         assert (await guest.error("resources/read", back))["code"] == -32602, "once"
 
-    run(house, work, srv={"ERAS": era})
+    with_servers(house, work, srv={"ERAS": era})
 
 
 def test_what_a_resource_says_is_untrusted(house, add):
@@ -53,7 +44,7 @@ def test_what_a_resource_says_is_untrusted(house, add):
 
     add("allow", "*", server="a")
     listed = json.dumps([{"uri": "x://1", "name": "x"}])
-    run(house, work, a={"RESOURCES": listed})
+    with_servers(house, work, a={"RESOURCES": listed})
 
 
 def test_completions_go_to_the_server_the_reference_names(house):
@@ -71,7 +62,7 @@ def test_completions_go_to_the_server_the_reference_names(house):
             assert "error" in await guest.raw("completion/complete", {"ref": odd})
 
     template = json.dumps([{"uriTemplate": "t://{x}", "name": "t"}])
-    run(house, work, a={"TEMPLATES": template}, b={"TEMPLATES": template})
+    with_servers(house, work, a={"TEMPLATES": template}, b={"TEMPLATES": template})
 
 
 def test_a_prompt_that_is_not_offered_reaches_no_server(house):
@@ -79,4 +70,4 @@ def test_a_prompt_that_is_not_offered_reaches_no_server(house):
         for odd in (None, 7, "greet", "srv__nothing", "other__greet"):
             assert (await guest.error("prompts/get", {"name": odd}))["code"] == -32602
 
-    run(house, work, srv={})
+    with_servers(house, work, srv={})

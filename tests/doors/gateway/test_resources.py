@@ -1,6 +1,5 @@
 """Resources of many servers under one roof: whose a URI is, page by page, also with hostile servers."""
 
-import asyncio
 import base64
 import json
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from checkrein.doors.gateway import resources as resources_module
 from checkrein.doors.gateway.messages import RpcError
 from checkrein.doors.gateway.resources import _fits, _read_cursor
+from doors.gateway.house import with_servers
 
 
 def listed(*uris):
@@ -28,22 +28,14 @@ async def everything(guest, method="resources/list", key="resources"):
         params = {"cursor": page["nextCursor"]}
 
 
-def run(house, work, **servers):
-    async def main():
-        for name, env in servers.items():
-            house.server(name, env=env)
-        async with house.opened():
-            await work(await house.guest())
-
-    asyncio.run(main())
-
-
 def test_every_servers_pages_come_one_after_the_other(house):
     async def work(guest):
         rows, pages = await everything(guest)
         assert [row["uri"] for row in rows] == ["a://1", "a://2", "a://3", "b://1"] and pages == 3
 
-    run(house, work, a={"RESOURCES": listed("a://1", "a://2", "a://3")}, b={"RESOURCES": listed("b://1")})
+    with_servers(
+        house, work, a={"RESOURCES": listed("a://1", "a://2", "a://3")}, b={"RESOURCES": listed("b://1")}
+    )
 
 
 def test_of_two_with_the_same_uri_the_second_goes_by_its_servers_name(house):
@@ -55,7 +47,7 @@ def test_of_two_with_the_same_uri_the_second_goes_by_its_servers_name(house):
             assert result["contents"][0]["text"] == f"{whose} has it"
             assert house.log(whose)[-1] == {"read": "x://1"}
 
-    run(house, work, a={"RESOURCES": listed("x://1")}, b={"RESOURCES": listed("x://1")})
+    with_servers(house, work, a={"RESOURCES": listed("x://1")}, b={"RESOURCES": listed("x://1")})
 
 
 def test_a_server_cannot_speak_in_anothers_name(house):
@@ -67,7 +59,7 @@ def test_a_server_cannot_speak_in_anothers_name(house):
         result = await guest.ask("resources/read", {"uri": "mcp+b:x://1"})
         assert result["contents"][0]["text"] == "b has it"
 
-    run(house, work, a={"RESOURCES": listed("mcp+b:x://1")}, b={"RESOURCES": listed("x://1")})
+    with_servers(house, work, a={"RESOURCES": listed("mcp+b:x://1")}, b={"RESOURCES": listed("x://1")})
 
 
 def test_however_many_a_server_offers_it_pushes_nobody_out(house, monkeypatch):
@@ -81,7 +73,7 @@ def test_however_many_a_server_offers_it_pushes_nobody_out(house, monkeypatch):
         assert result["contents"][0]["uri"] == "a://4"
 
     many = listed(*(f"a://{number}" for number in range(5)))
-    run(house, work, a={"RESOURCES": many}, b={"RESOURCES": listed("b://1")})
+    with_servers(house, work, a={"RESOURCES": many}, b={"RESOURCES": listed("b://1")})
 
 
 def test_what_was_never_listed_is_looked_for(house):
@@ -93,7 +85,7 @@ def test_what_was_never_listed_is_looked_for(house):
         for odd in (None, 7, ["x"], {"uri": "x"}):
             assert (await guest.error("resources/read", {"uri": odd}))["code"] == -32602
 
-    run(house, work, a={"RESOURCES": listed("a://1")}, b={"RESOURCES": listed("b://1")})
+    with_servers(house, work, a={"RESOURCES": listed("a://1")}, b={"RESOURCES": listed("b://1")})
 
 
 def test_a_template_says_whose_a_uri_is(house):
@@ -109,7 +101,7 @@ def test_a_template_says_whose_a_uri_is(house):
     two = json.dumps(
         [{"uriTemplate": "t://{x}/end", "name": "t"}, {"uriTemplate": "b://{+path}", "name": "b"}]
     )
-    run(house, work, a=one, b={"RESOURCES": "[]", "TEMPLATES": two})
+    with_servers(house, work, a=one, b={"RESOURCES": "[]", "TEMPLATES": two})
 
 
 def test_a_server_that_pages_for_ever_holds_up_nobody(house):
@@ -117,7 +109,7 @@ def test_a_server_that_pages_for_ever_holds_up_nobody(house):
         rows, _ = await everything(guest)
         assert [row["uri"] for row in rows] == ["b://1"]
 
-    run(house, work, a={"EXTRA": "endless"}, b={"RESOURCES": listed("b://1")})
+    with_servers(house, work, a={"EXTRA": "endless"}, b={"RESOURCES": listed("b://1")})
 
 
 def test_a_server_that_cannot_list_keeps_nobody_from_the_others(house):
@@ -131,7 +123,7 @@ def test_a_server_that_cannot_list_keeps_nobody_from_the_others(house):
         rows, _ = await everything(guest)
         assert [row["uri"] for row in rows] == ["b://1"]
 
-    run(house, work, a={"RESOURCES": listed("a://1")}, b={"RESOURCES": listed("b://1")})
+    with_servers(house, work, a={"RESOURCES": listed("a://1")}, b={"RESOURCES": listed("b://1")})
 
 
 def test_a_server_that_is_removed_gives_its_uris_back(house):
@@ -143,7 +135,7 @@ def test_a_server_that_is_removed_gives_its_uris_back(house):
         rows, _ = await everything(guest)
         assert [row["uri"] for row in rows] == ["x://1"]
 
-    run(house, work, a={"RESOURCES": listed("x://1")}, b={"RESOURCES": listed("x://1")})
+    with_servers(house, work, a={"RESOURCES": listed("x://1")}, b={"RESOURCES": listed("x://1")})
 
 
 def test_a_page_never_passes_for_a_question(house):
@@ -160,7 +152,7 @@ def test_a_page_never_passes_for_a_question(house):
             page = await house.passing().ask(method)
             assert page["resultType"] == "complete" and not {"inputRequests", "requestState"} & set(page)
 
-    run(house, work, a={})
+    with_servers(house, work, a={})
 
 
 @pytest.mark.parametrize(

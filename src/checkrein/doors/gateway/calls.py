@@ -55,7 +55,7 @@ class Calls:
         say: Callable[[str], None],
     ) -> None:
         self._pipeline, self._catalogue, self._servers = pipeline, catalogue, servers
-        self._relay, self._seal, self._user = relay, seal, user
+        self._relay, self._seal = relay, seal
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
         self.errands = Errands(servers, inventory, self.outcomes)
@@ -74,7 +74,9 @@ class Calls:
         if offered is None:
             return await self._not_offered(client, name, arguments, project)
         trusted = self._servers.spec(offered.server).trusted
-        call = self._judge.tool_call(client, offered, arguments, project, trusted)
+        call = self._judge.tool_call(
+            client, offered.server, offered.tool, arguments, project, offered.hints(trusted), offered.hash
+        )
         made = Call(client, flight, offered, params, call, trusted)
         faults = offered.input.faults(arguments)
         if faults:
@@ -320,16 +322,7 @@ class Calls:
         if not why:
             raise RpcError(INVALID_PARAMS, f"There is no tool {wording.plain(name, 160)!r}.")
         server, _, tool = name.partition("__")
-        call = ToolCall(
-            tool=tool or name,
-            server=server,
-            arguments=arguments,
-            door="gateway",
-            agent=client.agent,
-            user=self._user,
-            session=client.visit.session,
-            project=project,
-        )
+        call = self._judge.tool_call(client, server, tool or name, arguments, project)
         remedy = f"A person looks at it with `checkrein servers review {server}`."
         return await self._refused(call, "definition", why, remedy)
 

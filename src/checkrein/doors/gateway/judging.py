@@ -26,6 +26,7 @@ from checkrein.policies import InForce
 from checkrein.taint import why_held
 
 T = TypeVar("T")
+_NOTHING: Message = {}
 
 
 class Call(msgspec.Struct):
@@ -54,12 +55,19 @@ class Judge:
         self._forces: dict[str, InForce] = {}
 
     def tool_call(
-        self, client: Client, offered: Offered, arguments: Message, project: str, trusted: bool
+        self,
+        client: Client,
+        server: str,
+        tool: str,
+        arguments: Message,
+        project: str,
+        hints: Message = _NOTHING,
+        definition: str = "",
     ) -> ToolCall:
-        """A client's call in the words every door uses."""
+        """A client's call in the words every door uses. `definition`: of the tool as it was accepted."""
         return ToolCall(
-            tool=offered.tool,
-            server=offered.server,
+            tool=tool,
+            server=server,
             arguments=arguments,
             door="gateway",
             agent=client.agent,
@@ -67,8 +75,8 @@ class Judge:
             session=client.visit.session,
             project=project,
             cwd=project if project.startswith("/") else "",
-            annotations=offered.hints(trusted),
-            definition=offered.hash,
+            annotations=hints,
+            definition=definition,
         )
 
     def now(self, made: Call) -> Verdict:

@@ -192,6 +192,26 @@ def test_how_a_process_ended_is_said_after_its_last_word(tmp_path, last, why):
     assert ends.ends == [why] and ends.heard == [{"jsonrpc": "2.0", "method": "last"}]
 
 
+def test_one_that_ends_before_we_listen_is_heard_out(tmp_path, monkeypatch):
+    watch = StdioPipe._watch
+
+    def watch_to_its_end(pipe, process):
+        watch(pipe, process)
+        for each in threading.enumerate():
+            if each.name == "waits for good":
+                each.join()
+
+    monkeypatch.setattr(StdioPipe, "_watch", watch_to_its_end)
+    source = HELLO + 'put(method="last"); print("no such key", file=sys.stderr); sys.exit(3)'
+
+    async def use(ends):
+        await until(lambda: ends.ends)
+
+    ends = run(spec_of(tmp_path, source), use)
+    assert ends.heard == [{"jsonrpc": "2.0", "method": "last"}]
+    assert ends.ends == ["exit status 3"] and ends.pipe.tail == ("no such key",)
+
+
 def test_one_that_closes_its_output_and_lives_on_is_ended(tmp_path):
     source = HELLO + 'put(method="last"); os.close(1)' + FOREVER
 

@@ -86,9 +86,11 @@ class StdioPipe:
         except (OSError, ValueError) as error:
             raise _not_started(self._spec, error) from error
         self._process, self.pid = process, process.pid
+        # INVARIANT: all three ends are waited for from the start: one that ends at once is heard out too.
+        ends = [self._end_for(heard) for heard in (_nothing, self._read_some, self._tail.feed)]
         self._watch(process)
         # Half a connection is worse than none: it is finished even when nobody waits for it any more.
-        self._connecting = asyncio.get_running_loop().create_task(self._connect(process))
+        self._connecting = asyncio.get_running_loop().create_task(self._connect(process, *ends))
         try:
             await asyncio.shield(self._connecting)
         except BaseException:
@@ -114,15 +116,14 @@ class StdioPipe:
         # Works on every kind of loop, in every thread, without a say in how signals are handled.
         threading.Thread(target=wait, name=f"waits for {self._spec.name}", daemon=True).start()
 
-    async def _connect(self, process: subprocess.Popen[bytes]) -> None:
+    async def _connect(
+        self, process: subprocess.Popen[bytes], given: _End, output: _End, errors: _End
+    ) -> None:
         loop = asyncio.get_running_loop()
         assert process.stdin and process.stdout and process.stderr  # noqa: S101 - we asked for all three
-        # All of them before the first is connected: the process may end at any moment.
-        output, errors = self._end_for(self._read_some), self._end_for(self._tail.feed)
-        end = self._end_for(_nothing)
         await loop.connect_read_pipe(lambda: output, _handed_over(process.stdout, loop))
         await loop.connect_read_pipe(lambda: errors, _handed_over(process.stderr, loop))
-        self._input, _ = await loop.connect_write_pipe(lambda: end, _handed_over(process.stdin, loop))
+        self._input, _ = await loop.connect_write_pipe(lambda: given, _handed_over(process.stdin, loop))
         # A process that ended at once closed it already; that is told by its end.
         with contextlib.suppress(RuntimeError):
             # What waits is counted by `send`; nobody is ever paused.

@@ -71,6 +71,33 @@ def test_pinned_archived_coloured_deleted(open_tab, made, talk):
     assert {each["id"] for each in talk("chat.sessions")["sessions"]} == {ids["one"], ids["two"]}
 
 
+def test_a_menu_stays_open_while_the_list_changes(open_tab, made, talk):
+    own = made("Plums")
+    tab = open_tab(path=f"/chat/{own}")
+    held, later = [], []
+
+    def hold(route):
+        (later if held else held).append(route)
+        if later:
+            route.continue_()
+
+    tab.route("**/chat/list?*", hold)
+    # The list is asked for again, and its answer is on its way when the menu is opened.
+    talk("chat.update", id=own, title="Pears")
+    tab.locator("[data-title]", has_text="Pears").wait_for()
+    while not held:
+        tab.wait_for_timeout(10)
+    opened = menu(tab, "Plums")
+    with tab.expect_response("**/chat/list?*"):
+        held[0].continue_()
+    tab.wait_for_timeout(100)
+    assert opened.get_by_role("link", name="Export as JSON").is_visible()
+    # What is new is shown once the menu is closed.
+    opened.get_by_role("link", name="Export as JSON").press("Escape")
+    row(tab, "Pears").wait_for()
+    assert titles(tab) == ["Pears"] and tab.troubles == []
+
+
 @pytest.mark.parametrize("form", ["JSON", "Markdown"])
 def test_out_and_in_again(open_tab, made, tmp_path, form):
     tab = open_tab(path=f"/chat/{made('Plums')}")

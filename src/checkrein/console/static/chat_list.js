@@ -12,14 +12,24 @@ const closer = document.querySelector("[data-drawer-close]");
 let id = "";
 let count = "";
 let asked = 0;
+// Whether there is something new that is shown as soon as nothing is in hand.
+let late = false;
 
-export async function refreshList() {
-  // Not under the hands of whoever renames one or has its menu open.
-  if (list.querySelector("details[open], [data-rename]:not([hidden])")) return;
-  await show();
+// Whether somebody renames one, or has its menu open.
+function inHand() {
+  return list.querySelector("details[open], [data-rename]:not([hidden])") !== null;
 }
 
-async function show() {
+export async function refreshList() {
+  late = inHand();
+  if (!late) await show(inHand);
+}
+
+function letGo() {
+  if (late && !inHand()) refreshList();
+}
+
+async function show(waits = () => false) {
   const number = ++asked;
   const query = new URLSearchParams({ open: id ?? "" });
   if (field.value.trim()) query.set("q", field.value.trim());
@@ -27,7 +37,9 @@ async function show() {
   if (count) query.set("count", count);
   const found = await piece(`/chat/list?${query}`).catch(() => null);
   // What was typed later is shown, also where its answer came first.
-  if (found?.ok && number === asked) list.replaceChildren(...found.nodes);
+  if (!found?.ok || number !== asked) return;
+  late = waits();
+  if (!late) list.replaceChildren(...found.nodes);
 }
 
 function rename(row, on) {
@@ -37,7 +49,7 @@ function rename(row, on) {
   row.querySelector("details.menu").open = false;
   row.querySelector("details.menu").hidden = on;
   const input = form.querySelector("input");
-  if (on) { input.focus(); input.select(); } else { input.value = input.defaultValue; row.querySelector("a").focus(); }
+  if (on) { input.focus(); input.select(); } else { input.value = input.defaultValue; row.querySelector("a").focus(); letGo(); }
 }
 
 function drawn(open) {
@@ -86,7 +98,7 @@ export function lists(open) {
   closer.addEventListener("click", () => drawn(false));
   drawer.addEventListener("keydown", (event) => { if (event.key === "Escape" && drawer.classList.contains("open")) drawn(false); });
   let typing = 0;
-  field.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(show, 180); });
+  field.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => show(), 180); });
   search.addEventListener("submit", async (event) => {
     event.preventDefault();
     clearTimeout(typing);
@@ -108,6 +120,8 @@ export function lists(open) {
     if (event.key === "Escape" && event.target.closest("[data-rename]")) { event.stopPropagation(); rename(row, false); }
     if (event.key === "Escape" && event.target.closest("details.menu")) { event.stopPropagation(); const menu = event.target.closest("details.menu"); menu.open = false; menu.querySelector("summary").focus(); }
   });
+  // Said to each menu alone.
+  list.addEventListener("toggle", letGo, true);
   list.addEventListener("submit", (event) => {
     const form = event.target;
     if (!form.matches("[data-change], [data-rename]")) return;

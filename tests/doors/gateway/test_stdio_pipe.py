@@ -12,7 +12,7 @@ import time
 import pytest
 import uvloop
 
-from checkrein.doors.gateway import stdio_pipe
+from checkrein.doors.gateway import leftovers, stdio_pipe
 from checkrein.doors.gateway.messages import LARGEST
 from checkrein.doors.gateway.pipes import Gone, PipeError
 from checkrein.doors.gateway.stdio_pipe import StdioPipe, environment
@@ -210,6 +210,31 @@ def test_one_that_ends_before_we_listen_is_heard_out(tmp_path, monkeypatch):
     ends = run(spec_of(tmp_path, source), use)
     assert ends.heard == [{"jsonrpc": "2.0", "method": "last"}]
     assert ends.ends == ["exit status 3"] and ends.pipe.tail == ("no such key",)
+
+
+@pytest.mark.parametrize("what", ["watcher", "thread"])
+def test_a_process_that_cannot_be_watched_is_ended(tmp_path, monkeypatch, what):
+    def refuse(*_given, **_more):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    if what == "watcher":
+        monkeypatch.setattr(leftovers.watcher, "add", refuse)
+    else:
+        monkeypatch.setattr(stdio_pipe.threading, "Thread", refuse)
+    # Nobody says when it is gone, so it is waited for in vain.
+    monkeypatch.setattr(stdio_pipe, "_TERM_SECONDS", 0.2)
+    monkeypatch.setattr(stdio_pipe, "_KILL_SECONDS", 0.2)
+    before = set(os.listdir("/dev/fd"))
+
+    async def main():
+        ends = Ends(spec_of(tmp_path))
+        with pytest.raises(OSError, match="unavailable"):
+            await ends.pipe.open()
+        return ends
+
+    ends = asyncio.run(main())
+    assert ends.pipe.pid and not is_running(ends.pipe.pid)
+    assert set(os.listdir("/dev/fd")) == before
 
 
 def test_one_that_closes_its_output_and_lives_on_is_ended(tmp_path):

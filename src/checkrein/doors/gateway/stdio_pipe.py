@@ -88,10 +88,10 @@ class StdioPipe:
         self._process, self.pid = process, process.pid
         # INVARIANT: all three ends are waited for from the start: one that ends at once is heard out too.
         ends = [self._end_for(heard) for heard in (_nothing, self._read_some, self._tail.feed)]
-        self._watch(process)
-        # Half a connection is worse than none: it is finished even when nobody waits for it any more.
-        self._connecting = asyncio.get_running_loop().create_task(self._connect(process, *ends))
         try:
+            self._watch(process)
+            # Half a connection is worse than none: it is finished even when nobody waits for it any more.
+            self._connecting = asyncio.get_running_loop().create_task(self._connect(process, *ends))
             await asyncio.shield(self._connecting)
         except BaseException:
             await self.close()
@@ -280,6 +280,8 @@ class StdioPipe:
             async with asyncio.timeout(_KILL_SECONDS):
                 await self._lost.wait()
         if (process := self._process) is not None:
+            # Buried already, unless nobody could be found to wait for it.
+            process.poll()
             leftovers.watcher.remove(process.pid)
             for each in (process.stdin, process.stdout, process.stderr):
                 # Closed already, unless it never was connected.

@@ -125,3 +125,45 @@ def test_many_threads_lose_nothing_of_a_session():
     for thread in threads:
         thread.join()
     assert set(sessions.history("s1")) == set(effects)
+
+
+class Counted(Empty):
+    def __init__(self):
+        self.asked = 0
+
+    def query(self, sql, parameters=()):
+        self.asked += 1
+        return []
+
+
+def test_of_a_session_that_was_just_named_nothing_is_read_back_once(monkeypatch):
+    monkeypatch.setattr("checkrein.sessions.SESSIONS", 1)
+    reader = Counted()
+    sessions = Sessions(reader)
+    sessions.begin("new")
+    assert sessions.history("new") == () and reader.asked == 0
+    sessions.history("another")
+    before = reader.asked
+    assert before and sessions.history("new") == () and reader.asked > before
+
+
+def test_a_session_that_was_new_is_read_back_when_it_is_met_again(monkeypatch, project):
+    monkeypatch.setattr("checkrein.sessions.SESSIONS", 1)
+    pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    pipeline.sessions.begin("s1")
+    pipeline.decide(bash("cat .env", project))
+    pipeline.decide(bash("ls", project, session="s2"))
+    assert any(effect.scope == "secret" for effect in pipeline.sessions.history("s1"))
+    pipeline.close()
+
+
+def test_too_many_that_never_called_are_read_back_after_all(monkeypatch):
+    monkeypatch.setattr("checkrein.sessions._MOST_NEW", 2)
+    reader = Counted()
+    sessions = Sessions(reader)
+    for name in "abc":
+        sessions.begin(name)
+    sessions.history("c")
+    assert reader.asked == 0
+    sessions.history("a")
+    assert reader.asked

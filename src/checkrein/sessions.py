@@ -11,11 +11,14 @@ from collections.abc import Iterable
 import msgspec
 
 from checkrein.call import Effect, Verdict
+from checkrein.ledger.entries import Entry
 from checkrein.ledger.query import Filter, entries
 from checkrein.store import Reader
 
 SESSIONS = 512
 LOOK_BACK = 2_000
+# Sessions that were named and have not called yet.
+_MOST_NEW = 4_096
 # How many effects of a kind are worth remembering: one secret is as bad as ten.
 _MOST = {"secret": 8, "download": 512, "write": 2_048}
 
@@ -27,8 +30,17 @@ class Sessions:
         self._reader = reader
         self._known: dict[str, dict[str, dict[Effect, None]]] = {}
         self._told: dict[str, tuple[Effect, ...]] = {}
+        self._new: set[str] = set()
         # INVARIANT: what one thread notes is there for the next call, whoever reads the same session back.
         self._lock = threading.Lock()
+
+    def begin(self, session: str) -> None:
+        """One that was given its name a moment ago, by us: there is nothing of it to read back."""
+        with self._lock:
+            if len(self._new) >= _MOST_NEW:
+                # Of these everything is read, to find that there is nothing.
+                self._new.clear()
+            self._new.add(session)
 
     def history(self, session: str) -> tuple[Effect, ...]:
         """Earlier effects of the session; nothing for calls that name none."""
@@ -53,7 +65,7 @@ class Sessions:
         kept = self._known.pop(session, None)
         if kept is None:
             kept = {kind: {} for kind in _MOST}
-            for entry in entries(self._reader, Filter(session=session), LOOK_BACK):
+            for entry in self._recorded(session):
                 if entry.verdict != "deny":
                     _keep(kept, msgspec.convert(entry.effects, tuple[Effect, ...]))
             if len(self._known) >= SESSIONS:
@@ -62,6 +74,13 @@ class Sessions:
                 self._told.pop(oldest, None)
         self._known[session] = kept
         return kept
+
+    def _recorded(self, session: str) -> Iterable[Entry]:
+        # INVARIANT: a name is new once; whoever is met again later is read back.
+        if session in self._new:
+            self._new.discard(session)
+            return ()
+        return entries(self._reader, Filter(session=session), LOOK_BACK)
 
 
 def _keep(kept: dict[str, dict[Effect, None]], effects: Iterable[Effect]) -> bool:

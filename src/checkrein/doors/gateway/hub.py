@@ -128,6 +128,7 @@ class Hub:
         """A stdio line, or a handshake session over HTTP."""
         client = Client(era=era, agent=agent, label=label, owner=owner, visit=Visit(""), send=send)
         client.visit.session = f"mcp-{digest([client.id])[:16]}"
+        self.pipeline.sessions.begin(client.visit.session)
         self.clients[client.id] = client
         return client
 
@@ -148,6 +149,7 @@ class Hub:
             while len(self._visits) >= _MOST_VISITS:
                 del self._visits[next(iter(self._visits))]
             found = self._visits[owner] = Visit(f"mcp-{secrets.token_hex(8)}")
+            self.pipeline.sessions.begin(found.session)
         found.last_used = now
         return found
 

@@ -186,6 +186,10 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
+# How deep the arguments of a call may be nested; nobody who makes them honestly comes near.
+DEEPEST = 128
+
+
 def is_deep(value: Any, most: int) -> bool:
     """Whether values lie in one another more than `most` times; looks level by level, never recurses."""
     level = [value]

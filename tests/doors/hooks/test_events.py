@@ -477,6 +477,16 @@ def test_hostile_payloads_are_refused_in_a_sentence(agent, what):
     assert isinstance(glimpse(HOSTILE[what]), dict)
 
 
+@pytest.mark.parametrize("depth", [100, 450, 520, 900])
+def test_how_deep_a_payload_may_be_is_the_same_on_every_python(depth):
+    payload = json.dumps(CALL).encode()[:-1] + b', "more": ' + b"[" * depth + b"]" * depth + b"}"
+    if depth < 500:
+        assert read("claude-code", payload).kind == "call"
+    else:
+        with pytest.raises(InputError, match="nested too deeply"):
+            read("claude-code", payload)
+
+
 def test_ten_megabytes_in_a_good_payload_are_read():
     event = claude(tool_input={"command": "x" * 10_000_000})
     assert len(event.arguments["command"]) == 10_000_000

@@ -5,6 +5,7 @@ import functools
 
 import pytest
 
+from checkrein.call import DEEPEST
 from checkrein.doors.library.tools import is_async, server_for
 from checkrein.errors import InputError
 
@@ -80,3 +81,39 @@ def test_a_method_gated_in_its_class(room):
 
     assert Garden().water(3) == 6
     assert room.last().tool_input == {"times": 3}
+
+
+def nested(depth, last="x"):
+    for _ in range(depth):
+        last = [last]
+    return last
+
+
+def test_what_a_model_nests_too_deep_to_be_looked_at_does_not_run(room):
+    gate, ran = room.open(), []
+    tool = gate.wrap(ran.append, name="look", needs_approval=False)
+    tool(nested(DEEPEST - 1))
+    for deep in (nested(DEEPEST), nested(5_000)):
+        with pytest.raises(InputError, match="nested more than 128 deep"):
+            tool(deep)
+        with pytest.raises(InputError, match="nested more than 128 deep"):
+            gate.call("look", {"deep": deep}, lambda _arguments: ran.append(1))
+    assert len(ran) == 1
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+def test_what_holds_itself_is_described_and_a_tool_that_ran_has_its_outcome(room, wide):
+    gate = room.open()
+    loop = []
+    loop += [loop] * wide
+    assert gate.wrap(lambda given: given, name="look", needs_approval=False)(loop) is loop
+    entry = room.last()
+    assert entry.tool_input == {"given": [repr(loop)] * wide}
+    assert (entry.result, entry.output) == ("success", [repr(loop)] * wide)
+
+
+@pytest.mark.parametrize("depth", [200, 5_000])
+def test_a_result_however_deep_is_an_outcome(room, depth):
+    made = nested(depth)
+    assert room.open().wrap(lambda: made, name="look", needs_approval=False)() is made
+    assert room.last().result == "success"

@@ -16,10 +16,9 @@ from typing import Any
 import msgspec
 
 from checkrein.awaiting import answer_to, settle
-from checkrein.call import ToolCall, is_deep, reason_lines
+from checkrein.call import DEEPEST, ToolCall, is_deep, reason_lines
 from checkrein.doors.chat import Invocation, Run, RunState, Session, Status, history
 from checkrein.doors.chat.events import Lines
-from checkrein.doors.chat.rows import DEEPEST
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.shown import call_view
 from checkrein.doors.chat.tools import Tools

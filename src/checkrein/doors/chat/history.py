@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from checkrein.call import is_deep
+from checkrein.call import DEEPEST, is_deep
 from checkrein.doors.chat import Message, Part
 from checkrein.doors.chat.attachments import kind_of, picture_kind
-from checkrein.doors.chat.rows import DEEPEST, clean
+from checkrein.doors.chat.rows import clean
 from checkrein.doors.chat.tokens import cut
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from checkrein.call import is_deep
+from checkrein.call import DEEPEST, is_deep
 from checkrein.doors.chat import Invocation, Message, Part, Run, Session, Snapshot
 from checkrein.errors import InputError
 from checkrein.store import Row
@@ -15,8 +15,8 @@ from checkrein.store.conversation_runs import CALL, RUN
 from checkrein.store.conversations import MESSAGE, SESSION, SNAPSHOT
 
 Parts = tuple[Part, ...]
-# How deep arguments and results may be nested; what holds them in a row is a little around that.
-DEEPEST, _AROUND = 128, 8
+# What holds arguments and results in a row, around them.
+_AROUND = 8
 _FREE = {"parts", "tools_off", "metadata", "arguments", "edited", "output"}
 _PARTS_AT = MESSAGE.index("parts")
 _all_parts = msgspec.json.Decoder(list[Parts])

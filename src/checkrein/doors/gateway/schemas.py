@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from checkrein.call import DEEPEST
 from checkrein.doors.gateway.definitions import legible
 from checkrein.errors import InputError
 
@@ -26,7 +27,6 @@ _REGEX_BYTES = 1 << 20
 # Beyond this only the first fault is looked for.
 _FEW_STEPS = 20_000
 _HEAVY = 20
-_DEEPEST_ARGUMENTS = 128
 # Keys whose schemas apply to the value itself, and those whose schemas apply to what is inside it.
 _BESIDE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 _INSIDE = (
@@ -84,7 +84,7 @@ class Validator:
             depth += 1
             size += sum(1 + len(each) // 64 if isinstance(each, str) else 1 for each in level)
             steps = size * self._places * self._branches**depth
-            if depth > _DEEPEST_ARGUMENTS or steps > MOST_STEPS:
+            if depth > DEEPEST or steps > MOST_STEPS:
                 return MOST_STEPS + 1
             level = [inner for each in level for inner in _inside(each)]
         return steps

@@ -12,13 +12,15 @@ from typing import Any
 
 import msgspec
 
-from checkrein.call import split_name
+from checkrein.call import is_deep, split_name
 from checkrein.doors.hooks.dialects import Dialect, Mcp, Paths, Sign, dialect
 from checkrein.errors import InputError
 
 # A sign is looked for at one end of an output only, however long the output is.
 LOOK_AT = 2000
 GLIMPSE_AT = 1 << 16
+# How deep a payload may be nested.
+_DEEPEST = 500
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _TEXTS = (
     "session",
@@ -94,6 +96,9 @@ def _object(payload: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError(f"The hook payload is not one JSON document: {why[:200]}.") from None
+    # INVARIANT: however deep this Python reads, what is judged and recorded everywhere is all that is read.
+    if payload.count(b"[") + payload.count(b"{") > _DEEPEST and is_deep(raw, _DEEPEST):
+        raise InputError("The hook payload is nested too deeply.")
     if not isinstance(raw, dict):
         raise InputError("The hook payload is not a JSON object.")
     return raw

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
+from checkrein.call import DEEPEST
 from checkrein.errors import InputError
 
 _PLAIN = frozenset({str, int, bool, type(None)})
+_HOLDING = frozenset({dict, list, tuple})
 _LONGEST_REPR = 1_000
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -117,43 +119,79 @@ def _made(kind: type, value: Any) -> Any:
     return kind(value) if is_path else value
 
 
-def plain(value: Any, opaque: list[str], path: str = "", describe: Callable[[Any], str] | None = None) -> Any:
+class _Words:
+    """A value in the words of JSON. What JSON cannot hold is described, and named in `opaque`."""
+
+    def __init__(self, opaque: list[str], describe: Callable[[Any], str]) -> None:
+        self._opaque, self._describe = opaque, describe
+        # The values that what is looked at lies in.
+        self._around: list[int] = []
+        self.too_deep = False
+
+    def of(self, value: Any, path: str = "") -> Any:
+        kind = type(value)
+        if kind in _PLAIN or (kind is float and math.isfinite(value)):
+            return value
+        if kind in _HOLDING or isinstance(value, set | frozenset):
+            if len(self._around) >= DEEPEST or id(value) in self._around:
+                # INVARIANT: what holds itself comes to an end, and so does what a model nests.
+                self.too_deep = self.too_deep or id(value) not in self._around
+                return self.described(value, path)
+            self._around.append(id(value))
+            try:
+                return self._held(value, path)
+            finally:
+                self._around.pop()
+        if kind is float:
+            # JSON knows no infinity, and would make it nothing.
+            return self.described(value, path)
+        if isinstance(value, os.PathLike):
+            found = os.fspath(value)
+            return found if isinstance(found, str) else os.fsdecode(found)
+        dump = getattr(value, "model_dump", None)
+        try:
+            return dump(mode="json") if callable(dump) and not isinstance(value, type) else _built(value)
+        except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, it is described
+            return self.described(value, path)
+
+    def _held(self, value: Any, path: str) -> Any:
+        if isinstance(value, dict):
+            made = {self._key(key, path): self.of(item, f"{path}.{key}") for key, item in value.items()}
+            # INVARIANT: no value is judged in the place of another whose key reads the same.
+            return made if len(made) == len(value) else self.described(value, path)
+        found = [self.of(item, f"{path}[]") for item in value]
+        return sorted(found, key=repr) if isinstance(value, set | frozenset) else found
+
+    def described(self, value: Any, path: str) -> str:
+        self._opaque.append(path.lstrip("."))
+        return self._describe(value)
+
+    def _key(self, key: Any, path: str) -> str:
+        if type(key) is str:
+            return key
+        if type(key) in _PLAIN or type(key) is float:
+            return str(key)
+        self._opaque.append(path.lstrip("."))
+        return described(key)
+
+
+def plain(value: Any, opaque: list[str]) -> Any:
     """The value in the words of JSON; what JSON cannot hold is described, and named in `opaque`."""
-    kind = type(value)
-    if kind in _PLAIN or (kind is float and math.isfinite(value)):
-        return value
-    if kind is dict:
-        made = {
-            _key(key, opaque, path): plain(item, opaque, f"{path}.{key}", describe)
-            for key, item in value.items()
-        }
-        # INVARIANT: no value is judged in the place of another whose key reads the same.
-        return made if len(made) == len(value) else _described(value, opaque, path, describe)
-    if kind is list or kind is tuple:
-        return [plain(item, opaque, f"{path}[]", describe) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted((plain(item, opaque, f"{path}[]", describe) for item in value), key=repr)
-    if kind is float:
-        # JSON knows no infinity, and would make it nothing.
-        return _described(value, opaque, path, describe)
-    if isinstance(value, os.PathLike):
-        found = os.fspath(value)
-        return found if isinstance(found, str) else os.fsdecode(found)
-    dump = getattr(value, "model_dump", None)
-    try:
-        return dump(mode="json") if callable(dump) and not isinstance(value, type) else _built(value)
-    except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, it is described
-        return _described(value, opaque, path, describe)
+    return _Words(opaque, described).of(value)
 
 
-def _described(value: Any, opaque: list[str], path: str, describe: Callable[[Any], str] | None) -> str:
-    opaque.append(path.lstrip("."))
-    return (describe or described)(value)
+def plain_arguments(arguments: Mapping[str, Any], opaque: list[str]) -> dict[str, Any]:
+    """The same for what a call is judged by, of which no part may be hidden too deep to be looked at."""
+    words = _Words(opaque, described)
+    found: dict[str, Any] = words.of(dict(arguments))
+    if words.too_deep:
+        raise InputError(f"The arguments are nested more than {DEEPEST} deep.", remedy="Make them flatter.")
+    return found
 
 
 def steady(value: Any) -> Any:
     """The value in the words of JSON, to be compared later: what JSON cannot hold is all the same."""
-    return plain(value, [], "", lambda _: "\0")
+    return _Words([], lambda _: "\0").of(value)
 
 
 def alike(was: Any, now: Any) -> bool:
@@ -170,15 +208,6 @@ def alike(was: Any, now: Any) -> bool:
         return bool(was == now)
     except Exception:  # noqa: BLE001 - what cannot be compared is not known to be the same
         return False
-
-
-def _key(key: Any, opaque: list[str], path: str) -> str:
-    if type(key) is str:
-        return key
-    if type(key) in _PLAIN or type(key) is float:
-        return str(key)
-    opaque.append(path.lstrip("."))
-    return described(key)
 
 
 def _built(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from checkrein.doors.library.arguments import plain, steady
+from checkrein.doors.library.arguments import plain_arguments, steady
 from checkrein.doors.library.driving import Steps
 from checkrein.doors.library.pending import Pending
 from checkrein.doors.library.tools import Spec
@@ -34,7 +34,7 @@ def bare(
     """A new call, and what its program wishes for it."""
     made = gate.spec(spec) if isinstance(spec, str) else spec
     opaque: list[str] = []
-    call = gate.tool_call(made, plain(arguments, opaque), call_id)
+    call = gate.tool_call(made, plain_arguments(arguments, opaque), call_id)
 
     def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:
         return partial(run, arguments if changed is None else changed)

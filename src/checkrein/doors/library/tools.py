@@ -11,7 +11,7 @@ import msgspec
 
 from checkrein.call import digest
 from checkrein.classify.tools import vocabulary
-from checkrein.doors.library.arguments import Shape, alike, plain, steady
+from checkrein.doors.library.arguments import Shape, alike, plain_arguments, steady
 from checkrein.doors.library.driving import Steps, drive, drive_async
 from checkrein.doors.library.manner import Manner
 from checkrein.doors.library.pending import Pending
@@ -74,7 +74,7 @@ class Tool:
     def _steps(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Steps:
         opaque: list[str] = []
         raw = self.shape.arguments(args, kwargs)
-        arguments: dict[str, Any] = plain(raw, opaque)
+        arguments = plain_arguments(raw, opaque)
 
         def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:
             if changed is None:

@@ -27,6 +27,7 @@ def test_a_record_found_broken_is_not_written_on(pipeline, work):
     with sqlite3.connect(state_dir() / FILE) as line:
         line.execute("DROP TRIGGER record_no_update")
         line.execute("UPDATE record SET body = replace(body, 'Read', 'Reed') WHERE kind = 'decided'")
+    line.close()
     check = checked(pipeline)
     assert check.trouble
     assert pipeline.ledger.broken == check.trouble

@@ -261,8 +261,8 @@ def section() -> str:
     return f"""## The MCP gateway
 
 Each call is judged, recorded and its record committed before the server behind hears of it. The tool is
-`echo` of {what}.{sdk} {ROUNDS // PASSES * PASSES} calls a row on stdio, in turn; {PASSES * TURNS} turns of {SESSIONS} sessions over HTTP;
-both in {PASSES} passes.
+`echo` of {what}.{sdk} In each of {PASSES} passes,
+{ROUNDS // PASSES} calls a row on stdio, in turn, and {TURNS} turns of {SESSIONS} sessions over HTTP.
 
 {stdio_table(taken)}
 {http_table(rates)}

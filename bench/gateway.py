@@ -98,7 +98,7 @@ def stdio_calls(ways: dict[str, tuple[list[str], str]]) -> dict[str, list[float]
     talks = {label: Talk(words, tool) for label, (words, tool) in ways.items()}
     taken: dict[str, list[float]] = {label: [] for label in ways}
     try:
-        for number in range(ROUNDS // PASSES + WARM):
+        for number in range(max(ROUNDS // PASSES, 1) + WARM):
             for label in chance.sample(list(talks), len(talks)):
                 seconds = talks[label].call()
                 if number >= WARM:

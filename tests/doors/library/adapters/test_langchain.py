@@ -1,6 +1,7 @@
 """A gate in LangChain and LangGraph, with the real frameworks and a model that says what a script says."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -140,6 +141,14 @@ def test_what_a_rule_allows_runs_without_asking(room, user_settings, garden):
         "success",
         "roses has 1",
     )
+
+
+def test_arguments_too_deep_to_be_looked_at_do_not_run(room, user_settings, garden):
+    allow(user_settings, "water")
+    deep = json.loads("[" * 200 + "]" * 200)
+    with pytest.raises(InputError, match="nested more than 128 deep"):
+        garden.agent(room.open(asks="raise", tools_of="garden"), ("water", {"bed": deep})).invoke(GO)
+    assert garden.did == []
 
 
 def test_a_refusal_and_its_reason_reach_the_model(room, garden):

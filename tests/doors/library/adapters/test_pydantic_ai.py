@@ -5,10 +5,12 @@ import datetime
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from checkrein import Denied, suspend
+from checkrein.call import DEEPEST, ToolCall
 from checkrein.errors import InputError
 from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
@@ -37,7 +39,7 @@ from pydantic_ai import (  # noqa: E402
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart  # noqa: E402
 from pydantic_ai.models.function import FunctionModel  # noqa: E402
 
-from checkrein.doors.library.adapters.pydantic_ai import gated, results, waiting  # noqa: E402
+from checkrein.doors.library.adapters.pydantic_ai import _other, gated, results, waiting  # noqa: E402
 
 REQUESTS = TypeAdapter(DeferredToolRequests)
 
@@ -487,3 +489,18 @@ def test_the_examples_in_the_docs_run(tmp_path, monkeypatch, capsys):
     names["gate"].close()
     assert model.heard == [("roses has 2", "success")]
     assert capsys.readouterr().out.endswith("done\n")
+
+
+def test_what_is_nested_too_deep_is_not_taken_for_the_text_that_describes_it():
+    def asked(last):
+        value = last
+        for _ in range(DEEPEST - 1):
+            value = [value]
+        return {"bed": value}
+
+    spec = SimpleNamespace(server="garden", name="water")
+    call = ToolCall(tool="water", server="garden", arguments=asked("['x']"), call_id="c0")
+    found, ctx = SimpleNamespace(kind="approval", call=call), SimpleNamespace(tool_call_id="c0")
+    assert _other(found, spec, asked("['x']"), ctx) == ""
+    with pytest.raises(InputError, match="nested more than 128 deep"):
+        _other(found, spec, asked(["x"]), ctx)

@@ -23,7 +23,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from checkrein.call import ToolCall, Verdict
 from checkrein.doors.library.adapters import HandedOn
 from checkrein.doors.library.answers import Answer, said
-from checkrein.doors.library.arguments import plain
+from checkrein.doors.library.arguments import plain, plain_arguments
 from checkrein.doors.library.denial import Denied, Suspended
 from checkrein.doors.library.driving import Steps, drive, drive_async
 from checkrein.doors.library.gate import Gate
@@ -226,7 +226,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
     def _turn(self, wanted: Any, run: Callable[[dict[str, Any]], Any]) -> tuple[Spec, Turn]:
         failed = (lambda _: self._failed(run.result)) if isinstance(run, _Carrier) else None
         spec = self.gate.spec(wanted["name"], failed=failed, **self._options)
-        arguments = plain(wanted["args"], [])
+        arguments = plain_arguments(wanted["args"], [])
         call = self.gate.tool_call(spec, arguments, wanted["id"] or "")
 
         def prepare(changed: dict[str, Any] | None) -> Callable[[], Any]:

@@ -31,7 +31,7 @@ from pydantic_core import ValidationError
 from checkrein.call import digest
 from checkrein.doors.library.adapters import HandedOn
 from checkrein.doors.library.answers import Answer, said
-from checkrein.doors.library.arguments import plain
+from checkrein.doors.library.arguments import plain_arguments
 from checkrein.doors.library.denial import Denied, Suspended
 from checkrein.doors.library.gate import Gate
 from checkrein.doors.library.pending import Pending, pending
@@ -128,7 +128,7 @@ def _other(found: Pending, spec: Spec, tool_args: dict[str, Any], ctx: RunContex
     call = found.call
     if (call.server, call.tool, call.call_id) != (spec.server, spec.name, ctx.tool_call_id or ""):
         return "A person was asked about another call."
-    if found.kind == "approval" and call.argument_hash != digest(plain(tool_args, [])):
+    if found.kind == "approval" and call.argument_hash != digest(plain_arguments(tool_args, [])):
         return "These arguments are not those a person was asked about."
     return ""
 
@@ -137,7 +137,7 @@ async def _validated(
     arguments: dict[str, Any], given: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
 ) -> dict[str, Any]:
     """Arguments as the tool takes them; a person's are checked as a model's are."""
-    if arguments is given or digest(arguments) == digest(plain(given, [])):
+    if arguments is given or digest(arguments) == digest(plain_arguments(given, [])):
         return given
     try:
         fitting = tool.args_validator.validate_json(

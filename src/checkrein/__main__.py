@@ -11,11 +11,9 @@ def main() -> None:
         sys.exit("Checkrein runs on Linux and macOS; this system is not supported yet.")
     if sys.argv[1:] == ["serve", "--on-demand"]:
         # A hook waits for this server: the command line would only hold it up.
-        from checkrein.execute.leaving import leave
         from checkrein.server import serve
 
         serve(lambda _: None, on_demand=True)
-        leave()
         return
     from checkrein.cli import checkrein
 

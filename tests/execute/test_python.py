@@ -53,7 +53,6 @@ def test_a_script_goes_on_in_another_process(tmp_path):
     program = """
         import asyncio, sys
         from pathlib import Path
-        from checkrein.execute.leaving import leave
         from checkrein.execute.python import PythonEngine
         from checkrein.execute.sandbox import Answer, Limits, Tool
         async def main():
@@ -63,7 +62,6 @@ def test_a_script_goes_on_in_another_process(tmp_path):
             print(await session.resume({int(number): Answer(value=number) for number in sys.argv[2:]}))
             await engine.close()
         asyncio.run(main())
-        leave()
     """
     numbers = [str(wanted.id) for wanted in step.wanted]
     command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run"), *numbers]
@@ -346,30 +344,20 @@ def test_closed_engines_start_again_and_dumped_sessions_are_over():
     assert with_engine(use) == Ended(1)
 
 
-class Kept:
-    """A pool none of whose workers is forgotten: they come back because they are given back."""
-
-    def __init__(self, pool):
-        self._pool, self.workers = pool, []
-
-    def checkout(self, **options):
-        self.workers.append(self._pool.checkout(**options))
-        return self.workers[-1]
-
-    def __exit__(self, *why):
-        self._pool.__exit__(*why)
-
-
-def test_a_worker_that_comes_when_nobody_waits_any_more_is_given_back():
+def test_a_worker_that_comes_when_nobody_waits_any_more_is_gone():
     async def use(engine):
-        engine._pool = Kept(await engine.pool())
-        # More often than there are workers.
         for _ in range(12):
             hiring = asyncio.ensure_future(engine.hire(Wanted(Names(TOOLS, ""), SECOND), checked=False))
-            await asyncio.sleep(0)
+            await asyncio.sleep(random.random() / 100)
             hiring.cancel()
             await asyncio.wait([hiring])
-            assert hiring.cancelled()
-        return await asyncio.wait_for(run_in(engine, "1 + 1"), 20)
+            if not hiring.cancelled():
+                await engine.dismiss(hiring.result())
+        assert await asyncio.wait_for(run_in(engine, "1 + 1"), 20) == Ended(2)
+        until = time.monotonic() + 20
+        while len(workers()) > len(engine._idle) and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        return len(workers()) - len(engine._idle)
 
-    assert with_engine(use, workers=1) == Ended(2)
+    assert with_engine(use, workers=1) == 0
+    assert workers() == {}

@@ -5,19 +5,19 @@ from checkrein.execute.python_console import Console
 
 def test_output_is_cut_with_a_mark_at_whole_characters():
     console = Console(5, lambda: None)
-    console("stdout", "abc")
-    console("stdout", "éé")
-    console("stdout", "more")
+    console("abc")
+    console("éé")
+    console("more")
     assert console.text == "abcé\n… more output was cut\n"
     assert console.size == 11
 
 
 def test_exactly_the_limit_is_not_cut_until_more_comes():
     console = Console(3, lambda: None)
-    console("stdout", "abc")
+    console("abc")
     assert console.text == "abc"
-    console("stdout", "d")
-    console("stdout", "e")
+    console("d")
+    console("e")
     assert console.text == "abc\n… more output was cut\n"
 
 
@@ -25,13 +25,13 @@ def test_a_flood_is_told_of_once():
     told = []
     console = Console(10, lambda: told.append(1))
     for _ in range(100):
-        console("stdout", "x" * 10)
+        console("x" * 10)
     assert told == [1]
     assert console.flooded
 
 
 def test_what_was_kept_counts_on():
     console = Console(4, lambda: None, "abc", 3)
-    console("stdout", "de")
+    console("de")
     console.note("note: x")
     assert console.text == "abcd\n… more output was cut\nnote: x\n"

@@ -1,8 +1,6 @@
 """The worker of one script: within its time, given back whatever happens, and never lent out twice."""
 
 import asyncio
-import signal
-import subprocess
 import time
 
 import pytest
@@ -12,15 +10,16 @@ from checkrein.execute.python_failures import Fault
 from checkrein.execute.python_interpreter import Interpreter, StoppedError
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import Wanted
+from checkrein.execute.python_words import Completed, System, answer, feed
 from checkrein.execute.sandbox import Limits
-from scripts import TOOLS, with_engine
+from scripts import TOOLS, freeze, with_engine, workers
 
 WANTED = Wanted(Names(TOOLS, ""), Limits(seconds=1.0))
 
 
 def with_interpreter(use, wanted=WANTED):
     async def go(engine):
-        interpreter = Interpreter(engine, wanted)
+        interpreter = Interpreter(engine, wanted, console())
         try:
             return await use(interpreter, engine)
         finally:
@@ -34,36 +33,34 @@ def console():
 
 
 async def fed(interpreter, text):
-    worker = interpreter.worker
-    await interpreter.step(lambda: worker.feed_start(text, skip_type_check=True))
+    await interpreter.step(feed(text, checked=False))
 
 
 def test_a_script_is_put_away_with_its_worker_given_back_and_taken_up_where_it_stood():
     async def use(interpreter, engine):
         await interpreter.begin(checked=False)
         await fed(interpreter, "await asyncio.sleep(5)\n7")
-        assert interpreter.kind == "FunctionSnapshot"
+        assert interpreter.at == System(0, "asyncio.sleep", 5.0)
         await interpreter.put_away()
         assert interpreter.worker is None and interpreter.shelf
         # The only worker there is serves another meanwhile.
-        other = Interpreter(engine, WANTED)
+        other = Interpreter(engine, WANTED, console())
         await other.begin(checked=False)
         await fed(other, "1")
-        assert other.snapshot.output == 1
+        assert other.at == Completed(1)
         await other.release()
-        await interpreter.take_up(console(), checked=False)
+        await interpreter.take_up(checked=False)
         assert not interpreter.shelf
-        snapshot = interpreter.snapshot
-        await interpreter.step(lambda: snapshot.resume({"return_value": None}))
-        return interpreter.kind, interpreter.snapshot.output
+        await interpreter.step(answer(0, {"return_value": None}))
+        return interpreter.at
 
-    assert with_interpreter(use) == ("MontyComplete", 7)
+    assert with_interpreter(use) == Completed(7)
 
 
 def test_what_was_not_put_away_is_not_taken_up():
     async def use(interpreter, _engine):
         with pytest.raises(StoppedError, match="worker ended"):
-            await interpreter.take_up(console(), checked=False)
+            await interpreter.take_up(checked=False)
         return interpreter.worker
 
     assert with_interpreter(use) is None
@@ -102,7 +99,7 @@ def test_a_turn_that_is_stopped_says_why():
 def test_who_was_ended_while_it_waited_for_a_worker_keeps_none():
     async def use(interpreter, engine):
         await interpreter.begin(checked=False)
-        late = Interpreter(engine, WANTED)
+        late = Interpreter(engine, WANTED, console())
         waiting = asyncio.ensure_future(late.begin(checked=False))
         await asyncio.sleep(0.05)
         late.over = True
@@ -121,17 +118,19 @@ def test_a_turn_that_nobody_else_ends_is_ended_when_its_own_time_is_over():
         await interpreter.begin(checked=False)
         await asyncio.sleep(0.5)
         # A worker that heeds no limit, in a turn that began long after the first.
-        with subprocess.Popen(["sleep", "60"]) as stuck:
-            interpreter._process, began = stuck.pid, time.monotonic()
-            with pytest.raises(StoppedError, match=r"0\.2 seconds"):
-                await interpreter.step(stuck.wait)
-            took = time.monotonic() - began
-        assert stuck.returncode == -signal.SIGKILL
+        stuck = interpreter.worker
+        freeze(stuck.pid)
+        began = time.monotonic()
+        with pytest.raises(StoppedError, match=r"0\.2 seconds"):
+            await fed(interpreter, "1")
+        took = time.monotonic() - began
+        assert stuck.lost
         await interpreter.release()
         assert interpreter._alarm is None
         return took
 
     assert 0.75 < with_interpreter(use, Wanted(Names(TOOLS, ""), Limits(seconds=0.2))) < 20
+    assert workers() == {}
 
 
 def test_a_turn_that_is_given_up_ends_with_its_worker():
@@ -144,7 +143,7 @@ def test_a_turn_that_is_given_up_ends_with_its_worker():
         assert turn.cancelled()
         # Nobody waits for what is left of its time.
         await asyncio.wait_for(interpreter.release(), 20)
-        other = Interpreter(engine, WANTED)
+        other = Interpreter(engine, WANTED, console())
         await asyncio.wait_for(other.begin(checked=False), 20)
         await other.release()
 

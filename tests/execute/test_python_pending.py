@@ -1,7 +1,6 @@
 """What a script waits for: answers reach their own call, sleeps end, nothing foreign is taken up."""
 
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +9,7 @@ from checkrein.execute.python_interpreter import StoppedError
 from checkrein.execute.python_pending import Pending
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_state import State
+from checkrein.execute.python_words import Called, Place, System, Waiting
 from checkrein.execute.sandbox import Answer, Tool, Wanted
 
 NAMES = Names((Tool("fs__read"),), "")
@@ -17,17 +17,8 @@ READ = Wanted(4, "fs__read", {"path": "a"}, 1, 0)
 NOTHING = {"return_value": None}
 
 
-class FutureSnapshot:
-    """Named as the interpreter names it: that is how it is told apart."""
-
-    def __init__(self, *numbers):
-        self.pending_call_ids = list(numbers)
-
-
-class FunctionSnapshot:
-    def __init__(self, number=4, name="fs__read", *, system=False, owner=None, arguments=None):
-        self.call_id, self.function_name, self.is_os_function, self.object_id = number, name, system, owner
-        self.args, self.kwargs = (), {"path": "a"} if arguments is None else arguments
+def called(number=4, name="fs__read", *, owned=False, arguments=None):
+    return Called(number, name, (), {"path": "a"} if arguments is None else arguments, True, owned, Place())
 
 
 def waiting(**more):
@@ -66,21 +57,40 @@ def test_a_script_that_waits_for_nothing_anybody_knows_is_ended():
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "more", "ours"),
+    ("at", "more", "ours"),
     [
-        (FutureSnapshot(4), {}, True),
-        (FutureSnapshot(1, 2, 4), {"held": {1: NOTHING}, "sleeps": {2: 0.0}}, True),
-        (FutureSnapshot(4, 5), {}, False),
-        (FutureSnapshot(4), {"still": 4}, False),
-        (FunctionSnapshot(), {"still": 4}, True),
-        (FunctionSnapshot(), {}, False),
-        (FunctionSnapshot(5), {"still": 4}, False),
-        (FunctionSnapshot(system=True), {"still": 4}, False),
-        (FunctionSnapshot(owner=7), {"still": 4}, False),
-        (FunctionSnapshot(name="fs__delete"), {"still": 4}, False),
-        (FunctionSnapshot(arguments={"path": "b"}), {"still": 4}, False),
-        (SimpleNamespace(pending_call_ids=[4]), {}, False),
+        (Waiting((4,)), {}, True),
+        (
+            Waiting(
+                (
+                    1,
+                    2,
+                    4,
+                )
+            ),
+            {"held": {1: NOTHING}, "sleeps": {2: 0.0}},
+            True,
+        ),
+        (
+            Waiting(
+                (
+                    4,
+                    5,
+                )
+            ),
+            {},
+            False,
+        ),
+        (Waiting((4,)), {"still": 4}, False),
+        (called(), {"still": 4}, True),
+        (called(), {}, False),
+        (called(5), {"still": 4}, False),
+        (System(4), {"still": 4}, False),
+        (called(owned=True), {"still": 4}, False),
+        (called(name="fs__delete"), {"still": 4}, False),
+        (called(arguments={"path": "b"}), {"still": 4}, False),
+        (None, {}, False),
     ],
 )
-def test_only_what_waits_for_the_calls_we_know_of_is_taken_up(snapshot, more, ours):
-    assert waiting(**more).is_ours(snapshot, NAMES) is ours
+def test_only_what_waits_for_the_calls_we_know_of_is_taken_up(at, more, ours):
+    assert waiting(**more).is_ours(at, NAMES) is ours

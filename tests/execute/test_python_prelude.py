@@ -2,7 +2,8 @@
 
 import pytest
 
-from checkrein.execute.python_prelude import Asked, Names, help_out, stand_in
+from checkrein.execute.python_graph import Function
+from checkrein.execute.python_prelude import Asked, Names, help_out
 from checkrein.execute.python_values import NotPlainError
 from checkrein.execute.sandbox import Tool
 
@@ -37,8 +38,7 @@ def test_call_tool_knows_tools_only(positional):
 
 
 def test_a_function_is_called_what_it_is():
-    assert stand_in("fs__read").__name__ == "fs__read"
-    assert NAMES.value("fs__read").__name__ == "fs__read"
+    assert NAMES.value("fs__read") == Function("fs__read")
     assert NAMES.value("open") is None
 
 

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from checkrein.errors import InputError
+from checkrein.execute.python_words import Called, Waiting, answer
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
 from scripts import SECOND, TOOLS, follow, run, run_in, with_engine
 
@@ -293,7 +294,7 @@ def test_a_script_stands_at_its_call_until_it_is_answered():
     async def go(engine):
         session = await engine.open(TOOLS, Limits())
         step = await session.start("x = await fs__read(path='a')\nx")
-        assert isinstance(step, Paused) and session.interpreter.kind == "FunctionSnapshot"
+        assert isinstance(step, Paused) and isinstance(session.interpreter.at, Called)
         return await session.resume({step.wanted[0].id: Answer(value=3)})
 
     assert with_engine(go) == Ended(3)
@@ -308,7 +309,7 @@ def test_a_worker_that_dies_while_a_call_is_made_is_said_with_the_answer():
     async def go(engine):
         session = await engine.open(TOOLS, Limits())
         step = await session.start("x = await fs__read(path='a')\nx")
-        os.kill(session.interpreter.worker.worker_pid, signal.SIGKILL)
+        os.kill(session.interpreter.worker.pid, signal.SIGKILL)
         failed = await session.resume({step.wanted[0].id: Answer(value=3)})
         return failed.kind, session.interpreter.worker
 
@@ -335,11 +336,10 @@ def test_a_script_that_was_put_away_beyond_its_call_goes_on_from_there():
     async def go(engine):
         session = await engine.open(TOOLS, Limits())
         step = await session.start("x = await fs__read(path='a')\nx")
-        snapshot = session.interpreter.snapshot
-        await session.interpreter.step(lambda: snapshot.resume({"future": ...}))
+        await session.interpreter.step(answer(session.interpreter.at.number, {"future": ...}))
         session._pending.still = None
         again = await engine.load(await session.dump(), TOOLS, Limits())
-        assert again.interpreter.kind == "FutureSnapshot"
+        assert isinstance(again.interpreter.at, Waiting)
         return await again.resume({step.wanted[0].id: Answer(value=3)})
 
     assert with_engine(go) == Ended(3)

@@ -4,6 +4,7 @@ import datetime
 
 import pytest
 
+from checkrein.execute.python_graph import Cycle, Odd, Shown
 from checkrein.execute.python_values import NotPlainError, TooLargeError, arguments, plain, settled
 from checkrein.execute.sandbox import Answer
 
@@ -67,15 +68,31 @@ def test_a_subclass_is_not_what_it_pretends_to_be():
         plain({"path": Text("/etc/passwd")})
 
 
-def test_what_holds_itself_is_refused_and_text_that_looks_so_only_inside():
+def test_what_holds_itself_is_refused_and_text_that_looks_so_is_text():
     with pytest.raises(NotPlainError, match="holds itself"):
-        arguments("fs__read", (), {"a": ["[...]"]})
-    assert plain("[...]") == "[...]"
+        arguments("fs__read", (), {"a": [Cycle()]})
+    assert arguments("fs__read", (), {"a": ["[...]"]}) == {"a": ["[...]"]}
+
+
+def test_what_is_only_shown_is_no_argument():
+    """INVARIANT: a tool is never called with the description of something."""
+    with pytest.raises(NotPlainError, match="await"):
+        arguments("fs__read", (), {"path": Shown("<coroutine external_future(0)>")})
+    with pytest.raises(NotPlainError, match=r"codemode\.fs__delete"):
+        arguments("fs__read", (), {"path": [Shown("codemode.fs__delete")]})
+    assert plain([Shown("range(0, 3)")], lenient=True) == ["range(0, 3)"]
+    with pytest.raises(TooLargeError):
+        plain(Shown("x" * (1 << 20)), lenient=True)
 
 
 def test_a_result_may_hold_sets_dates_and_other_keys():
     day = datetime.date(2026, 1, 2)
-    assert plain({2: (day, {3}), None: 1}, lenient=True) == {"2": ["2026-01-02", [3]], "null": 1}
+    given = {2: (day, Odd("set", [3])), None: 1, "p": Odd("Point", attributes={"x": 1})}
+    assert plain(given, lenient=True) == {"2": ["2026-01-02", [3]], "null": 1, "p": {"x": 1}}
+    with pytest.raises(NotPlainError, match="holds a set; only"):
+        plain(Odd("set", [3]))
+    with pytest.raises(NotPlainError, match="not text but a tuple"):
+        plain({Odd("tuple"): 1}, lenient=True)
     with pytest.raises(NotPlainError, match="twice"):
         plain({1: 1, "1": 2}, lenient=True)
 

@@ -1,10 +1,11 @@
 """Tools as Python functions, and what the real type check makes of them."""
 
 import pytest
-from pydantic_monty import Monty, MontyTypingError
 
+from checkrein.execute.sandbox import Failed, Limits, Tool
 from checkrein.execute.stub_python import Records, checked, function, unknown
 from checkrein.execute.stubs import Described, python_check, python_with
+from scripts import with_engine
 
 EDIT = {
     "type": "object",
@@ -73,19 +74,16 @@ def test_more_arguments_have_a_free_name():
     assert "**more_: Any" in function("a__b", takes, None, Records())[1]
 
 
-@pytest.fixture(scope="module")
-def interpreter():
-    with Monty(max_processes=1) as pool:
-        yield pool
+def complaints(stubs, source):
+    """What the check says before anything runs."""
+    tools = [Tool(each.name) for each in TOOLS]
+    failed = with_engine(lambda engine: begun(engine, tools, stubs, source))
+    return failed.message if isinstance(failed, Failed) and failed.kind == "types" else ""
 
 
-def complaints(pool, stubs, source):
-    try:
-        with pool.checkout(type_check=True, type_check_stubs=stubs, type_check_format="concise") as session:
-            session.feed_start(source)
-    except MontyTypingError as error:
-        return str(error)
-    return ""
+async def begun(engine, tools, stubs, source):
+    session = await engine.open(tools, Limits(), stubs=stubs)
+    return await session.start(source)
 
 
 RIGHT = [
@@ -116,17 +114,17 @@ WRONG = [
 
 
 @pytest.mark.parametrize("source", RIGHT)
-def test_right_calls_pass_the_type_check(interpreter, source):
-    assert complaints(interpreter, python_check(TOOLS), source) == ""
+def test_right_calls_pass_the_type_check(source):
+    assert complaints(python_check(TOOLS), source) == ""
 
 
 @pytest.mark.parametrize(("source", "word"), WRONG)
-def test_wrong_calls_are_found_before_anything_runs(interpreter, source, word):
-    said = complaints(interpreter, python_check(TOOLS), source)
+def test_wrong_calls_are_found_before_anything_runs(source, word):
+    said = complaints(python_check(TOOLS), source)
     assert any(each in said for each in word.split("|"))
 
 
 @pytest.mark.parametrize("source", [RIGHT[0], RIGHT[1], RIGHT[-1]])
-def test_what_the_model_reads_serves_the_type_check_too(interpreter, source):
-    assert complaints(interpreter, python_with(TOOLS, "whole"), source) == ""
-    assert "str" in complaints(interpreter, python_with(TOOLS, "none"), "await fs__edit(path=1)")
+def test_what_the_model_reads_serves_the_type_check_too(source):
+    assert complaints(python_with(TOOLS, "whole"), source) == ""
+    assert "str" in complaints(python_with(TOOLS, "none"), "await fs__edit(path=1)")

@@ -161,7 +161,7 @@ class Day:
 
     def scripts(self) -> None:
         self.scene("And in scripts a model writes: each call is judged, and a person may take their time.")
-        if _is_there("pydantic_monty", "eval"):
+        if _is_there("quickjs_rs", "eval"):
             demo_eval.scene(self.project)
 
     def chat(self) -> None:

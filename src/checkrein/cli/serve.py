@@ -21,11 +21,9 @@ _STOP_SECONDS = 10.0
 @click.option("--on-demand", is_flag=True, hidden=True, help="Leave quietly when a server runs already.")
 def serve(on_demand: bool) -> None:
     """Run the server in the foreground until Ctrl-C. Hooks start it by themselves when they need it."""
-    from checkrein.execute.leaving import leave
     from checkrein.server import serve as run
 
     run((lambda _: None) if on_demand else say, on_demand=on_demand)
-    leave()
 
 
 @click.command()

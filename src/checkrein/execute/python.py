@@ -7,45 +7,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any
 
-from checkrein.errors import CheckreinError
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_session import PythonSession
-from checkrein.execute.python_spares import Passed, Spares, Wanted, ended
+from checkrein.execute.python_spares import Passed, Spares, Wanted
 from checkrein.execute.python_state import unpack
-from checkrein.execute.python_turns import Turns
+from checkrein.execute.python_words import Done, Refused, configure
+from checkrein.execute.python_worker import LostError, NoInterpreterError, Worker, program, started
 from checkrein.execute.sandbox import Limits, Tool, restored
 from checkrein.execute.seats import Seats
 
 _WORKERS = 32
-# The worker stops itself at the limit, its pool a little later, and the session last.
-_POOL_GRACE = 0.3
-_RUNS_PER_WORKER = 500
-_SPARE_SUSPENSIONS = 2000
-_CLOSING_SECONDS = 5.0
-
-
-class NoInterpreterError(CheckreinError):
-    """Raise when Python scripts cannot run on this machine."""
-
-    code = "run.no_interpreter"
+_SCRIPTS_PER_WORKER = 500
+_READY_SECONDS = 30.0
+# A worker that nobody needed for so long goes, but for the last.
+_IDLE_SECONDS = 10.0
 
 
 class PythonEngine:
-    """A pool of interpreters, started at the first script."""
+    """Workers for as many scripts as run at once, the first of them started with the first script."""
 
     def __init__(self, *, workers: int = _WORKERS) -> None:
-        self._workers = workers
-        self._pool: Any = None
-        self._starting = asyncio.Lock()
-        self.seats, self.passed, self.turns = Seats(workers), Passed(), Turns()
-        self.spares = Spares(lambda wanted: self.hire(wanted, checked=True), self.turns)
+        self._program: Path | None = None
+        self.seats, self.passed = Seats(workers), Passed()
+        self.spares = Spares(lambda wanted: self.hire(wanted, checked=True), self.dismiss)
         self._sessions: set[PythonSession] = set()
+        self._idle: dict[Worker, asyncio.TimerHandle] = {}
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def open(self, tools: Sequence[Tool], limits: Limits, *, stubs: str = "") -> PythonSession:
-        await self.pool()
+        await self._found()
         session = PythonSession(self, Names(tools, stubs), limits, checked=bool(stubs))
         self._sessions.add(session)
         return session
@@ -58,41 +51,65 @@ class PythonEngine:
         for session in tuple(self._sessions):
             await session.close()
         await self.spares.close()
-        # A worker may still be on its way for somebody who has given up; it is given back before all ends.
-        await self.turns.rest(_CLOSING_SECONDS)
         while self._leaving:
             await asyncio.gather(*self._leaving)
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await self.turns.take(lambda: pool.__exit__(None, None, None))
-        self.turns.close()
+        while self._idle:
+            await self._taken().bury()
 
     def forget(self, session: PythonSession) -> None:
         self._sessions.discard(session)
 
-    async def hire(self, wanted: Wanted, *, checked: bool) -> Any:
-        """A worker from the pool."""
-        names, limits = wanted.names, wanted.limits
-        pool = await self.pool()
-        worker = pool.checkout(
-            limits={
-                # Its bytes carry the time it computed; ours, kept beside them, ends it where they do not.
-                "max_feed_duration_secs": limits.seconds,
-                "max_memory": limits.memory,
-                "max_suspensions": limits.calls * 4 + _SPARE_SUSPENSIONS,
-            },
-            type_check=checked,
-            type_check_stubs=names.check_stubs if checked else None,
-            type_check_format="json",
-            os_policy={"sleep": "call_host"},
-            external_modules=names.modules(),
+    async def hire(self, wanted: Wanted, *, checked: bool) -> Worker:
+        """A worker that is ready for a script; raises NoInterpreterError."""
+        while self._idle:
+            if await self._ready(worker := self._taken(), wanted, checked=checked):
+                return worker
+        if await self._ready(worker := await started(await self._found()), wanted, checked=checked):
+            return worker
+        raise NoInterpreterError(
+            "Python scripts cannot run here: the interpreter does not start.",
+            remedy="Install it again with `pip install --force-reinstall 'checkrein[eval]'`.",
         )
-        # One that comes when nobody waits for it any more is given back.
-        return await self.turns.take(worker.__enter__, lambda late: self._leave(ended(late, self.turns)))
 
-    def let_go(self, worker: Any) -> asyncio.Task[None]:
-        """Give a worker back; it takes a moment to forget a script, for which nobody needs to wait."""
+    async def _found(self) -> Path:
+        if self._program is None:
+            self._program = await asyncio.to_thread(program)
+        return self._program
+
+    async def _ready(self, worker: Worker, wanted: Wanted, *, checked: bool) -> bool:
+        limits, stubs = wanted.limits, wanted.names.check_stubs
+        # Its bytes carry the time it computed; ours, kept beside them, ends it where they do not.
+        request = configure(seconds=limits.seconds, memory=limits.memory, checked=checked, stubs=stubs)
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                event = await worker.ask(request)
+        except (LostError, TimeoutError):
+            event = None
+        except BaseException:
+            self.dismiss(worker)
+            raise
+        if isinstance(event, Done):
+            worker.scripts += 1
+            return True
+        self.dismiss(worker)
+        if isinstance(event, Refused):
+            raise NoInterpreterError(
+                f"Python scripts cannot run here: {event.message}",
+                remedy="Install the interpreter this version needs with `pip install 'checkrein[eval]'`.",
+            )
+        return False
+
+    def let_go(self, worker: Worker) -> asyncio.Task[None]:
+        """Give a worker back with its seat; it takes a moment to forget a script, for which nobody waits."""
         return self._leave(self._let_go(worker))
+
+    async def _let_go(self, worker: Worker) -> None:
+        await self._rested(worker)
+        self.seats.give()
+
+    def dismiss(self, worker: Worker) -> asyncio.Task[None]:
+        """Give back a worker that has no seat."""
+        return self._leave(self._rested(worker))
 
     def _leave(self, leaving: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(leaving)
@@ -100,32 +117,20 @@ class PythonEngine:
         task.add_done_callback(self._leaving.discard)
         return task
 
-    async def _let_go(self, worker: Any) -> None:
-        await ended(worker, self.turns)
-        self.seats.give()
+    async def _rested(self, worker: Worker) -> None:
+        """INVARIANT: a worker has another script only when it says that nothing of the last is left."""
+        if worker.scripts >= _SCRIPTS_PER_WORKER or not await worker.forget():
+            await worker.bury()
+            return
+        later = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._retire, worker)
+        self._idle[worker] = later
 
-    async def pool(self) -> Any:
-        if self._pool is None:
-            async with self._starting:
-                if self._pool is None:
-                    self._pool = await self._start()
-        return self._pool
+    def _taken(self) -> Worker:
+        """The one that rested shortest."""
+        worker, alarm = self._idle.popitem()
+        alarm.cancel()
+        return worker
 
-    async def _start(self) -> Any:
-        try:
-            from pydantic_monty import Monty
-
-            pool = Monty(
-                # One more is the spare, and two are on their way out.
-                max_processes=self._workers + 3,
-                max_checkouts_per_worker=_RUNS_PER_WORKER,
-                feed_duration_limit_grace=_POOL_GRACE,
-                turn_duration_limit_grace=_POOL_GRACE,
-            )
-            await self.turns.take(pool.__enter__)
-        except (ImportError, OSError) as error:
-            raise NoInterpreterError(
-                f"Python scripts cannot run here: {error}",
-                remedy="Install the interpreter with `pip install checkrein[eval]`.",
-            ) from None
-        return pool
+    def _retire(self, worker: Worker) -> None:
+        if len(self._idle) > 1 and self._idle.pop(worker, None) is not None:
+            self._leave(worker.bury())

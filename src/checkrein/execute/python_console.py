@@ -20,7 +20,7 @@ class Console:
         self.size = size
         self.flooded = False
 
-    def __call__(self, _stream: str, text: str) -> None:
+    def __call__(self, text: str) -> None:
         data = text.encode()
         room = self._limit - self.size
         if room > 0:

@@ -1,6 +1,6 @@
 """Why a Python script stopped, in a failure's kind, words and line.
 
-Called by the Python engine with what the interpreter raised. Decides nothing else.
+Called by the Python engine with what a script raised. Decides nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from checkrein.execute.python_words import Raised
 from checkrein.execute.sandbox import FailureKind
 
 PRELUDE_FILE = "<python-input-0>"
@@ -27,48 +28,29 @@ class Fault(msgspec.Struct, frozen=True):
     line: int = 0
 
 
-def fault_of(error: BaseException, seconds: float) -> Fault:
-    """What an exception of the interpreter means."""
-    import pydantic_monty as monty
-
-    if isinstance(error, monty.MontySyntaxError):
-        return Fault("syntax", _cut(error.display("msg")), _line(error))
-    if isinstance(error, monty.MontyCrashedError):
-        return (
-            out_of_time(seconds)
-            if error.timed_out
-            else Fault("crash", "The sandbox's worker ended unexpectedly.")
-        )
-    if isinstance(error, monty.MontyRuntimeError):
-        return _runtime(error, seconds)
-    if isinstance(error, monty.MontyConversionError):
-        return Fault("error", _cut(str(error)))
-    return Fault("crash", f"The sandbox cannot go on: {_cut(str(error)) or type(error).__name__}")
+def fault_of(raised: Raised, seconds: float) -> Fault:
+    """What an exception nobody caught means."""
+    kind, said, line = raised.kind, raised.message, _line(raised)
+    if kind == "SyntaxError":
+        return Fault("syntax", _cut(said), line)
+    if kind == "TimeoutError" and "time limit exceeded" in said:
+        return out_of_time(seconds)
+    if kind == "MemoryError" and "memory limit" in said:
+        return Fault("memory", "The script needs more memory than it may use.", line)
+    if kind == "NotImplementedError" and _UNSUPPORTED.match(said):
+        return Fault("unsupported", f"Scripts cannot use {_cut(_UNSUPPORTED.sub('', said))}.", line)
+    if kind == "ModuleNotFoundError":
+        return Fault("unsupported", f"Scripts cannot import that: {_cut(said)}", line)
+    text = _cut(f"{kind}: {said}" if said else kind)
+    return Fault("error", text[:300] if kind == "RecursionError" else text, line)
 
 
 def out_of_time(seconds: float) -> Fault:
     return Fault("time", f"The script computed for longer than {seconds:g} seconds.")
 
 
-def _runtime(error: Any, seconds: float) -> Fault:
-    inner, text, line = error.exception(), error.display("type-msg"), _line(error)
-    words = str(inner)
-    if isinstance(inner, TimeoutError) and "time limit exceeded" in words:
-        return out_of_time(seconds)
-    if isinstance(inner, MemoryError) and ("memory limit" in words):
-        return Fault("memory", "The script needs more memory than it may use.", line)
-    if isinstance(inner, NotImplementedError) and _UNSUPPORTED.match(words):
-        what = _UNSUPPORTED.sub("", words)
-        return Fault("unsupported", f"Scripts cannot use {_cut(what)}.", line)
-    if isinstance(inner, ModuleNotFoundError):
-        return Fault("unsupported", f"Scripts cannot import that: {_cut(words)}", line)
-    if isinstance(inner, RecursionError):
-        return Fault("error", _cut(text)[:300], line)
-    return Fault("error", _cut(text), line)
-
-
-def _line(error: Any) -> int:
-    lines = [frame.line for frame in error.traceback() if _of_script(frame.filename)]
+def _line(raised: Raised) -> int:
+    lines = [frame.line for frame in raised.frames if _of_script(frame.filename)]
     return lines[-1] if lines else 0
 
 

@@ -8,30 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import time
-from collections.abc import Callable
-from functools import cache
 from typing import Any, Protocol
 
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import Fault, fault_of, out_of_time
 from checkrein.execute.python_prelude import PRELUDE
-from checkrein.execute.python_spares import Passed, Spares, Wanted, fed
-from checkrein.execute.python_turns import Turns
+from checkrein.execute.python_spares import Passed, Spares, Wanted
+from checkrein.execute.python_words import DUMP, Dumped, Event, Raised, Refused, System, abort, feed, load
+from checkrein.execute.python_worker import LostError, Worker
 from checkrein.execute.seats import Seats
 
 _OWN_GRACE = 0.6
+# Beside its calls a script looks up names and sleeps; each is a turn.
+_TURNS_PER_CALL, _SPARE_TURNS = 4, 2_000
 ENDED = Fault("crash", "The script was ended.")
-
-
-@cache
-def monty() -> Any:
-    """Loaded with the first script."""
-    import pydantic_monty
-
-    return pydantic_monty
+_CRASHED = Fault("crash", "The sandbox's worker ended unexpectedly.")
 
 
 class Home(Protocol):
@@ -40,11 +32,10 @@ class Home(Protocol):
     seats: Seats
     spares: Spares
     passed: Passed
-    turns: Turns
 
-    async def hire(self, wanted: Wanted, *, checked: bool) -> Any: ...
+    async def hire(self, wanted: Wanted, *, checked: bool) -> Worker: ...
 
-    def let_go(self, worker: Any) -> asyncio.Task[None]: ...
+    def let_go(self, worker: Worker) -> asyncio.Task[None]: ...
 
     def forget(self, session: Any) -> None: ...
 
@@ -73,28 +64,23 @@ class _Spending:
 
 
 class Interpreter:
-    """One script's worker and where it stands (`snapshot`); its time so far (`spent`)."""
+    """One script's worker, and what it came to (`at`); its time so far (`spent`)."""
 
-    def __init__(self, engine: Home, wanted: Wanted) -> None:
+    def __init__(self, engine: Home, wanted: Wanted, console: Console) -> None:
         self._engine, self._wanted, self._limits = engine, wanted, wanted.limits
         self._loop = asyncio.get_running_loop()
-        self.worker: Any = None
-        self.snapshot: Any = None
+        self.console = console
+        self.worker: Worker | None = None
+        self.at: Event | None = None
         self.shelf: bytes = b""
         self.spent = 0.0
         self.over = False
-        # The process of the worker, and the turn it is in.
-        self._process = 0
-        self._turn: asyncio.Future[Any] | None = None
-        # When that turn is over at the latest, and when somebody looks.
+        self._turns_left = self._limits.calls * _TURNS_PER_CALL + _SPARE_TURNS
+        self._in_turn = False
+        # When the turn is over at the latest, and when somebody looks.
         self._due = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._stopped: Fault | None = None
-
-    @property
-    def kind(self) -> str:
-        """What the script came to: what it asks for, or its end."""
-        return type(self.snapshot).__name__
 
     def check_open(self) -> None:
         """Said after every wait that is not the interpreter's: the script may have been ended meanwhile."""
@@ -108,40 +94,39 @@ class Interpreter:
     def stop(self, fault: Fault) -> None:
         """End the turn under way, and the worker with it; who waits for it learns why."""
         self._stopped = fault
-        self._kill()
+        if self._in_turn and self.worker is not None:
+            self.worker.end()
 
-    def _kill(self) -> None:
-        # INVARIANT: only a worker in a turn is killed: its process is our own then, and nobody else's.
-        if self._turn is not None and self._process:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process, signal.SIGKILL)
-
-    async def step(self, turn: Callable[[], Any]) -> None:
+    async def step(self, request: bytes) -> None:
         """One turn of the interpreter, within what is left of the script's time."""
+        if self.worker is None:
+            raise StoppedError(ENDED)
         began = time.monotonic()
         self._due = began + max(0.0, self._limits.seconds - self.spent) + _OWN_GRACE
         if self._alarm is None:
             self._alarm = self._loop.call_later(self._due - began, self._watch)
-        self._turn = self._engine.turns.take(turn)
+        self._in_turn = True
         try:
-            self.snapshot = await self._turn
-        except monty().MontyTypingError:
-            raise
-        except monty().MontyError as error:
-            raise StoppedError(self._stopped or fault_of(error, self._limits.seconds)) from None
-        except asyncio.CancelledError:
-            self._kill()
-            raise
+            at = self.at = await self.worker.ask(request)
+        except LostError:
+            raise StoppedError(self._stopped or _CRASHED) from None
         finally:
-            self._turn = None
+            self._in_turn = False
             self.spent += time.monotonic() - began
+        if isinstance(at, Raised):
+            raise StoppedError(self._stopped or fault_of(at, self._limits.seconds))
+        if isinstance(at, Refused):
+            raise StoppedError(_CRASHED)
         if self.spent > self._limits.seconds:
             raise StoppedError(out_of_time(self._limits.seconds))
+        self._turns_left -= 1
+        if not self._turns_left:
+            await self.step(abort("RuntimeError", "the script looked up names, slept and called too often"))
 
     def _watch(self) -> None:
         """One alarm for all turns: when it rings too early for the turn under way, it is set again."""
         self._alarm = None
-        if self._turn is None:
+        if not self._in_turn:
             return
         if (left := self._due - time.monotonic()) > 0:
             self._alarm = self._loop.call_later(left, self._watch)
@@ -160,24 +145,25 @@ class Interpreter:
         """A worker that knows our names and nothing else. `checked`: it looks at types before it runs."""
         if await self._check_out(checked=checked, spare=checked):
             return
-        worker = self.worker
-        await self.step(lambda: fed(worker, PRELUDE, checked=checked))
+        await self.step(feed(PRELUDE, checked=checked))
+        while isinstance(self.at, System):
+            await self.step(self._wanted.names.served(self.at))
 
-    async def take_up(self, console: Console, *, checked: bool) -> None:
+    async def take_up(self, *, checked: bool) -> None:
         """Back from bytes."""
         if not self.shelf:
             raise StoppedError(Fault("crash", "The sandbox's worker ended while the script waited."))
         await self._check_out(checked=checked, spare=False)
-        worker, shelf = self.worker, self.shelf
-        await self.step(lambda: worker.load_snapshot(shelf, print_callback=console))
+        await self.step(load(self.shelf))
         self.shelf = b""
 
     async def put_away(self) -> None:
         """Into bytes, and the worker is somebody else's."""
         if self.worker is not None:
             # One that ended on its way has none to give.
-            with contextlib.suppress(monty().MontyError, RuntimeError):
-                self.shelf = await self._engine.turns.take(self.snapshot.dump)
+            with contextlib.suppress(LostError):
+                event = await self.worker.ask(DUMP)
+                self.shelf = event.state if isinstance(event, Dumped) else b""
             await self.release()
 
     async def _check_out(self, *, checked: bool, spare: bool) -> bool:
@@ -192,7 +178,7 @@ class Interpreter:
         except BaseException:
             engine.seats.give()
             raise
-        self._process = self.worker.worker_pid or 0
+        self.worker.hear = self.console
         if self.over:
             await self.release()
             self.check_open()
@@ -207,5 +193,5 @@ class Interpreter:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        worker, self.worker, self.snapshot = self.worker, None, None
+        worker, self.worker, self.at = self.worker, None, None
         return None if worker is None else self._engine.let_go(worker)

@@ -15,9 +15,10 @@ from checkrein.execute.python_interpreter import StoppedError
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_state import State
 from checkrein.execute.python_values import settled
+from checkrein.execute.python_words import Called, Event, Waiting
 from checkrein.execute.sandbox import Answer, Wanted
 
-_NOTHING: dict[str, Any] = {"return_value": None}
+NOTHING: dict[str, Any] = {"return_value": None}
 
 
 class Pending:
@@ -46,12 +47,12 @@ class Pending:
         """The answers that are there for these, which are the script's then."""
         now = time.time()
         ready = {number: self.held[number] for number in numbers if number in self.held}
-        ready |= {n: _NOTHING for n in numbers if n in self.sleeps and self.sleeps[n] <= now}
+        ready |= {n: NOTHING for n in numbers if n in self.sleeps and self.sleeps[n] <= now}
         return self._handed_over(ready)
 
     def woken(self, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
         """The same after the first sleep is over, however the clock was set meanwhile."""
-        return self.taken(numbers) or self._handed_over({n: _NOTHING for n in numbers if n in self.sleeps})
+        return self.taken(numbers) or self._handed_over({n: NOTHING for n in numbers if n in self.sleeps})
 
     def _handed_over(self, ready: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
         for number in ready:
@@ -66,14 +67,11 @@ class Pending:
             raise StoppedError(Fault("crash", "The script waits for something nobody was asked for."))
         return min(due) - time.time()
 
-    def is_ours(self, snapshot: Any, names: Names) -> bool:
+    def is_ours(self, at: Event | None, names: Names) -> bool:
         """Whether an interpreter back from bytes waits for what we know of, and nothing else."""
-        kind = type(snapshot).__name__
-        if kind == "FutureSnapshot":
+        if isinstance(at, Waiting):
             known = {*self.calls, *self.held, *self.sleeps}
-            return self.still is None and known.issuperset(snapshot.pending_call_ids)
-        if kind != "FunctionSnapshot" or snapshot.is_os_function or snapshot.object_id:
+            return self.still is None and known.issuperset(at.numbers)
+        if not isinstance(at, Called) or at.owned or self.still is None or at.number != self.still:
             return False
-        if self.still is None or snapshot.call_id != self.still:
-            return False
-        return names.is_call(snapshot, self.calls.get(self.still))
+        return names.is_call(at, self.calls.get(self.still))

@@ -6,13 +6,17 @@ is undefined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
 from checkrein.execute import yaml_text
+from checkrein.execute.python_graph import Function, Module
 from checkrein.execute.python_values import NotPlainError, arguments, plain
+from checkrein.execute.python_words import Called, System, answer, unhandled
 from checkrein.execute.sandbox import Tool, Wanted
 
 PRELUDE = "import asyncio, json, codemode, yaml"
@@ -67,23 +71,29 @@ class Names:
     def check_stubs(self) -> str:
         return self._stubs + _HELPER_STUBS
 
-    def modules(self) -> dict[str, Any]:
-        """The modules the prelude imports."""
-        from pydantic_monty import ExternalModule
-
+    @cached_property
+    def _modules(self) -> dict[str, Module]:
         inside = {*self._tools, "call_tool", "yaml_parse", "yaml_stringify"}
         inside |= {"utils__yaml__parse", "utils__yaml__stringify"}
-        return {
-            "codemode": ExternalModule({name: stand_in(name) for name in inside}, stubs=self.check_stubs),
-            "yaml": ExternalModule(
-                {name.removeprefix("yaml."): stand_in(name) for name in _HELPERS if name.startswith("yaml.")},
-                stubs=_YAML_STUBS,
-            ),
-        }
+        yaml = [name.removeprefix("yaml.") for name in _HELPERS if name.startswith("yaml.")]
+        return {"codemode": _module("codemode", sorted(inside)), "yaml": _module("yaml", yaml)}
 
-    def value(self, name: str) -> Callable[..., NoReturn] | None:
+    def served(self, wanted: System) -> bytes:
+        """Our modules, where a script imports them or is checked; there is nothing else to import."""
+        if wanted.what == "import_stubs":
+            stubs = {"codemode": self.check_stubs, "yaml": _YAML_STUBS}
+            return answer(
+                wanted.number, {"return_value": {n: stubs[n] for n in wanted.modules if n in stubs}}
+            )
+        known = [self._modules[name] for name in wanted.modules if name in self._modules]
+        if wanted.what != "import" or not known:
+            return unhandled(wanted.number)
+        return answer(wanted.number, {"return_value": known[0]})
+
+    def value(self, name: str) -> Function | None:
         """What a bare name stands for, when it is read and not called."""
-        return stand_in(name) if name in self._tools or name in _HELPERS or name == "call_tool" else None
+        known = name in self._tools or name in _HELPERS or name == "call_tool"
+        return Function(name) if known else None
 
     def asked(self, name: str, positional: Sequence[Any], named: dict[str, Any]) -> Asked | None:
         """The tool call a script's call is; None when it is none. Raises NotPlainError."""
@@ -97,10 +107,10 @@ class Names:
         # INVARIANT: only a name in the list we were given becomes a call.
         return Asked(name, arguments(name, positional, named)) if name in self._tools else None
 
-    def is_call(self, snapshot: Any, wanted: Wanted | None) -> bool:
+    def is_call(self, at: Called, wanted: Wanted | None) -> bool:
         """Whether the script stands at this call; at any, where it is not known any more."""
         try:
-            asked = self.asked(str(snapshot.function_name), snapshot.args, snapshot.kwargs)
+            asked = self.asked(at.name, at.positional, at.named)
         except NotPlainError:
             return False
         return wanted is None or asked == Asked(wanted.name, wanted.arguments)
@@ -110,15 +120,10 @@ class Names:
         return _HELPERS.get(name.removeprefix("codemode."), "")
 
 
-def stand_in(name: str) -> Callable[..., NoReturn]:
-    """A function for a name."""
-    # INVARIANT: it is called what it is: calls report this name, not the one the script gave it.
-
-    def function(*_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError(name)
-
-    function.__name__ = function.__qualname__ = name
-    return function
+def _module(name: str, inside: Iterable[str]) -> Module:
+    # INVARIANT: a function is called what it is: calls report this name, not the one the script gave it.
+    functions = {each: Function(f"{name}.{each}") for each in inside}
+    return Module(name, hashlib.sha256(name.encode()).digest()[:16], functions)
 
 
 def help_out(helper: str, positional: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:

@@ -9,21 +9,37 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
-from functools import partial
 from typing import Any
 
 from checkrein.errors import InputError
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import PRELUDE_FILE, Fault, of_types
-from checkrein.execute.python_interpreter import ENDED, Home, Interpreter, StoppedError, monty
-from checkrein.execute.python_pending import Pending
+from checkrein.execute.python_interpreter import ENDED, Home, Interpreter, StoppedError
+from checkrein.execute.python_pending import NOTHING, Pending
 from checkrein.execute.python_positions import Script
 from checkrein.execute.python_prelude import Asked, Names, help_out
 from checkrein.execute.python_spares import Passed
 from checkrein.execute.python_spares import Wanted as Worker
 from checkrein.execute.python_state import State, pack
 from checkrein.execute.python_values import NotPlainError, TooLargeError, plain
+from checkrein.execute.python_words import (
+    Called,
+    Completed,
+    Lookup,
+    Mistyped,
+    Place,
+    System,
+    Waiting,
+    answer,
+    answers,
+    feed,
+    found,
+    unhandled,
+)
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused, Step, Wanted
+
+# An answer that will come: the script goes on without it, as far as it can.
+_LATER: dict[str, Any] = {"future": ...}
 
 
 class PythonSession:
@@ -34,13 +50,12 @@ class PythonSession:
         # Whether types are checked before it runs.
         self._checked = checked
         self._worker_wanted = Worker(names, limits)
-        self.interpreter = Interpreter(engine, self._worker_wanted)
         self._console = Console(limits.output, self._flood)
+        self.interpreter = Interpreter(engine, self._worker_wanted, self._console)
         self._script = Script("")
         self._source = ""
         self._pending = Pending()
         self._lock = asyncio.Lock()
-        self._loop = asyncio.get_running_loop()
         self._phase = "new"
 
     async def start(self, source: str) -> Step:
@@ -78,6 +93,7 @@ class PythonSession:
         """Take up a dumped script. Raises DamagedError."""
         self._source, self._script = state.source, Script(state.source)
         self._console = Console(self._limits.output, self._flood, state.output, state.printed)
+        self.interpreter.console = self._console
         self._pending = Pending(state)
         self.interpreter.spent, self.interpreter.shelf = state.spent, state.snapshot
         async with self._lock:
@@ -111,9 +127,7 @@ class PythonSession:
         return step
 
     def _flood(self) -> None:
-        """Said by the interpreter's own thread."""
-        fault = Fault("output", "The script printed far more than is kept.")
-        self._loop.call_soon_threadsafe(self.interpreter.stop, fault)
+        self.interpreter.stop(Fault("output", "The script printed far more than is kept."))
 
     def _failed(self, fault: Fault) -> Failed:
         if self._console.flooded:
@@ -143,137 +157,114 @@ class PythonSession:
 
     async def _feed(self, source: str) -> None:
         interpreter = self.interpreter
-        worker, console = interpreter.worker, self._console
-        try:
-            unchecked = not self._checked
-            await interpreter.step(
-                lambda: worker.feed_start(source, print_callback=console, skip_type_check=unchecked)
-            )
-            while getattr(interpreter.snapshot, "function_name", "") == "import_stubs":
-                await interpreter.step(interpreter.snapshot.resume_auto)
-        except monty().MontyTypingError as error:
-            if fault := of_types(error.display(), source):
-                raise StoppedError(fault) from None
-            await interpreter.step(
-                lambda: worker.feed_start(source, print_callback=console, skip_type_check=True)
-            )
+        await interpreter.step(feed(source, checked=self._checked))
+        while isinstance(interpreter.at, System) and interpreter.at.what == "import_stubs":
+            await interpreter.step(self._names.served(interpreter.at))
+        if isinstance(interpreter.at, Mistyped):
+            if fault := of_types(interpreter.at.diagnostics, source):
+                raise StoppedError(fault)
+            await interpreter.step(feed(source, checked=False))
 
     async def _go_on(self) -> Step:
         if self.interpreter.worker is None:
             await self._seat()
-        pending = self._pending
+        pending, at = self._pending, self.interpreter.at
         if pending.still is not None:
             if pending.still not in pending.held:
                 return self._pause()
             number, pending.still = pending.still, None
-            snapshot, answer = self.interpreter.snapshot, pending.held.pop(number)
-            if snapshot.allow_eager_await:
-                await self.interpreter.step(lambda: _awaited(snapshot, number, answer))
-            else:
-                await self._step(answer)
+            await self._reply(number, pending.held.pop(number), awaited=isinstance(at, Called) and at.awaited)
         return await self._drive()
 
     async def _drive(self) -> Step:
         """Until the script waits for somebody or is through."""
         interpreter, pending = self.interpreter, self._pending
         while True:
-            kind = interpreter.kind
-            if kind == "MontyComplete":
-                return self._ended(interpreter.snapshot.output)
-            if kind == "FunctionSnapshot":
-                await self._answer()
-            elif kind == "NameLookupSnapshot":
-                await self._look_up()
-            elif not await self._settle():
-                return self._pause()
+            at = interpreter.at
+            if isinstance(at, Called):
+                await self._answer(at)
+            elif isinstance(at, Waiting):
+                if not await self._settle(at):
+                    return self._pause()
+            elif isinstance(at, Completed):
+                return self._ended(at.value)
+            elif isinstance(at, Lookup):
+                await interpreter.step(found(None if at.owned else self._names.value(at.name)))
+            elif isinstance(at, System):
+                await self._system(at)
+            else:
+                raise StoppedError(Fault("crash", "The sandbox's worker lost its way."))
             if pending.still is not None:
                 return self._pause()
 
-    async def _step(self, answer: Any) -> None:
-        """On, with an answer to what the script stands at."""
-        await self.interpreter.step(partial(self.interpreter.snapshot.resume, answer))
+    async def _reply(self, number: int, settled: dict[str, Any], *, awaited: bool = False) -> None:
+        """On, with an answer to what the script stands at. `awaited`: it is a call it awaits at once."""
+        await self.interpreter.step(answers({number: settled}) if awaited else answer(number, settled))
 
-    async def _look_up(self) -> None:
-        snapshot = self.interpreter.snapshot
-        found = None if snapshot.object_id else self._names.value(snapshot.variable_name)
-        await self.interpreter.step(partial(snapshot.resume, value=found) if found else snapshot.resume)
-
-    async def _answer(self) -> None:
-        snapshot = self.interpreter.snapshot
-        name = str(snapshot.function_name)
-        if snapshot.is_os_function:
-            await self._system(name)
-            return
+    async def _answer(self, at: Called) -> None:
         try:
             with self.interpreter.spending():
-                asked = (
-                    None if snapshot.object_id else self._names.asked(name, snapshot.args, snapshot.kwargs)
-                )
+                asked = None if at.owned else self._names.asked(at.name, at.positional, at.named)
         except NotPlainError as error:
-            await self._refuse("TypeError", str(error))
+            await self._refuse(at, "TypeError", str(error))
             return
         if asked is not None:
-            await self._ask(asked)
-        elif helper := self._names.helper(name):
-            await self._help(helper)
+            await self._ask(at, asked)
+        elif helper := self._names.helper(at.name):
+            await self._help(at, helper)
         else:
-            await self._refuse("NameError", f"name {name[:100]!r} is not defined")
+            await self._refuse(at, "NameError", f"name {at.name[:100]!r} is not defined")
 
-    async def _refuse(self, kind: str, message: str) -> None:
-        await self._step({"exc_type": kind, "message": message})
+    async def _refuse(self, at: Called, kind: str, message: str) -> None:
+        await self._reply(at.number, {"exc_type": kind, "message": message})
 
-    async def _ask(self, asked: Asked) -> None:
-        snapshot = self.interpreter.snapshot
-        where, number = snapshot.position, snapshot.call_id
+    async def _ask(self, at: Called, asked: Asked) -> None:
+        where, number = at.place, at.number
         ours = where.filename.startswith("<python-input-") and where.filename != PRELUDE_FILE
         line, column = self._script.place(where.start) if ours else (0, 0)
         self._pending.calls[number] = Wanted(number, asked.tool, asked.arguments, line, column)
-        if snapshot.allow_eager_await or (ours and await self._is_plain(where.start, where.end)):
+        if at.awaited or (ours and await self._is_plain(where)):
             self._pending.still = number
         else:
-            await self._step({"future": ...})
+            await self._reply(number, _LATER)
 
-    async def _is_plain(self, start: int, end: int) -> bool:
+    async def _is_plain(self, where: Place) -> bool:
         if not self._script.was_read:
             with self.interpreter.spending():
                 await asyncio.to_thread(self._script.read)
             self.interpreter.check_open()
-        return self._script.is_plain(start, end)
+        return self._script.is_plain(where.start, where.end)
 
-    async def _help(self, helper: str) -> None:
-        snapshot = self.interpreter.snapshot
+    async def _help(self, at: Called, helper: str) -> None:
         with self.interpreter.spending():
-            answer = await asyncio.to_thread(help_out, helper, snapshot.args, snapshot.kwargs)
+            made = await asyncio.to_thread(help_out, helper, at.positional, at.named)
         self.interpreter.check_open()
-        if snapshot.allow_eager_await:
-            self._pending.held[snapshot.call_id] = answer
-            answer = {"future": ...}
-        await self._step(answer)
+        await self._reply(at.number, made, awaited=at.awaited)
 
-    async def _system(self, name: str) -> None:
+    async def _system(self, at: System) -> None:
         """What the script asks of a system: time passes, our modules are there, and there is nothing else."""
-        interpreter, snapshot = self.interpreter, self.interpreter.snapshot
-        if name == "import":
-            await interpreter.step(snapshot.resume_auto)
-        elif name == "asyncio.sleep":
-            self._pending.sleeps[snapshot.call_id] = time.time() + max(0.0, float(snapshot.args[0]))
-            await self._step({"future": ...})
-        elif name == "time.sleep":
-            await interpreter.nap(float(snapshot.args[0]))
-            await self._step({"return_value": None})
+        interpreter = self.interpreter
+        if at.what == "import":
+            await interpreter.step(self._names.served(at))
+        elif at.what == "asyncio.sleep":
+            self._pending.sleeps[at.number] = time.time() + max(0.0, at.seconds)
+            await self._reply(at.number, _LATER)
+        elif at.what == "time.sleep":
+            await interpreter.nap(at.seconds)
+            await self._reply(at.number, NOTHING)
         else:
-            await interpreter.step(snapshot.resume_not_handled)
+            await interpreter.step(unhandled(at.number))
 
-    async def _settle(self) -> bool:
+    async def _settle(self, at: Waiting) -> bool:
         """Hand over every answer that is there; false when the script waits for one that is not."""
-        numbers, pending = self.interpreter.snapshot.pending_call_ids, self._pending
-        ready = pending.taken(numbers)
+        pending = self._pending
+        ready = pending.taken(at.numbers)
         if not ready:
             if pending.calls:
                 return False
-            await self.interpreter.nap(pending.until_due(numbers))
-            ready = pending.woken(numbers)
-        await self._step(ready)
+            await self.interpreter.nap(pending.until_due(at.numbers))
+            ready = pending.woken(at.numbers)
+        await self.interpreter.step(answers(ready))
         return True
 
     def _pause(self) -> Paused:
@@ -310,8 +301,8 @@ class PythonSession:
 
     async def _seat(self) -> None:
         """Back from bytes. INVARIANT: a script goes on only where its calls are those we know of."""
-        await self.interpreter.take_up(self._console, checked=self._checked)
-        if not self._pending.is_ours(self.interpreter.snapshot, self._names):
+        await self.interpreter.take_up(checked=self._checked)
+        if not self._pending.is_ours(self.interpreter.at, self._names):
             raise StoppedError(Fault("crash", "it waits for other calls than it did"))
 
     def _state(self) -> State:
@@ -339,8 +330,3 @@ class PythonSession:
             # Now that this one is through, the next may find a worker that is ready.
             self._checked = False
             self._engine.spares.prepare(self._worker_wanted)
-
-
-def _awaited(snapshot: Any, number: int, answer: dict[str, Any]) -> Any:
-    """From a call to its `await` and on with the answer: nothing else of the script can run in between."""
-    return snapshot.resume({"future": ...}).resume({number: answer})

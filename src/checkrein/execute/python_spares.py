@@ -7,17 +7,15 @@ checked against the same tools.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any
 
 import msgspec
 
 from checkrein.execute.python_prelude import PRELUDE, Names
-from checkrein.execute.python_turns import Turns
+from checkrein.execute.python_words import Completed, Event, System, feed
+from checkrein.execute.python_worker import LostError, Worker
 from checkrein.execute.sandbox import Limits
 
 # Does nothing and leaves no name behind: what most scripts use is then known to the type check.
@@ -41,20 +39,21 @@ class Wanted(msgspec.Struct, frozen=True):
         return self.limits == other.limits and self.names.same(other.names)
 
 
-Hire = Callable[[Wanted], Awaitable[Any]]
+Hire = Callable[[Wanted], Awaitable[Worker]]
+Dismiss = Callable[[Worker], Awaitable[None]]
 
 
 class Spares:
     """At most one worker that waits for a script."""
 
-    def __init__(self, hire: Hire, turns: Turns) -> None:
-        """`hire`: a worker that checks types, fresh from the pool."""
-        self._hire, self._turns = hire, turns
-        self._ready: tuple[Wanted, Any] | None = None
+    def __init__(self, hire: Hire, dismiss: Dismiss) -> None:
+        """`hire`: a worker that checks types; `dismiss`: one that is not needed any more."""
+        self._hire, self._dismiss = hire, dismiss
+        self._ready: tuple[Wanted, Worker] | None = None
         self._making: asyncio.Task[None] | None = None
         self._closed = False
 
-    def take(self, wanted: Wanted) -> Any:
+    def take(self, wanted: Wanted) -> Worker | None:
         """The spare, where it was made for such a script; nothing else."""
         if self._ready is None or not self._ready[0].same(wanted):
             return None
@@ -72,16 +71,17 @@ class Spares:
         worker = None
         try:
             worker = await self._hire(wanted)
-            await self._turns.take(partial(_warmed_up, worker))
+            for text in (PRELUDE, WARM_UP):
+                await fed(worker, wanted.names, text, checked=True)
             before, self._ready, worker = self._ready, (wanted, worker), None
             if before is not None:
-                await ended(before[1], self._turns)
+                await self._dismiss(before[1])
         except Exception:  # noqa: BLE001 - the next script does without, and says what is wrong
             self._ready = None
         finally:
             self._making = None
             if worker is not None:
-                await ended(worker, self._turns)
+                await self._dismiss(worker)
 
     async def close(self) -> None:
         self._closed = True
@@ -90,7 +90,7 @@ class Spares:
             await asyncio.gather(self._making, return_exceptions=True)
         ready, self._ready = self._ready, None
         if ready is not None:
-            await ended(ready[1], self._turns)
+            await self._dismiss(ready[1])
 
 
 class Passed:
@@ -115,20 +115,12 @@ class Passed:
         return made.digest()
 
 
-def fed(worker: Any, text: str, *, checked: bool) -> Any:
-    """Have a worker run text of our own to its end."""
-    step = worker.feed_start(text, skip_type_check=not checked)
-    while type(step).__name__ == "FunctionSnapshot":
-        step = step.resume_auto()
-    return step
-
-
-def _warmed_up(worker: Any) -> None:
-    for text in (PRELUDE, WARM_UP):
-        fed(worker, text, checked=True)
-
-
-async def ended(worker: Any, turns: Turns) -> None:
-    """A worker that nobody needs any more is the pool's again, after the turn it is in."""
-    with contextlib.suppress(Exception):
-        await turns.take(lambda: worker.__exit__(None, None, None))
+async def fed(worker: Worker, names: Names, text: str, *, checked: bool) -> Event:
+    """Have a worker run text of our own to its end. Raises LostError."""
+    event = await worker.ask(feed(text, checked=checked))
+    while isinstance(event, System):
+        event = await worker.ask(names.served(event))
+    if not isinstance(event, Completed):
+        worker.end()
+        raise LostError
+    return event

@@ -7,16 +7,14 @@ executed; nothing that is not JSON, too large or too deep gets across in either 
 from __future__ import annotations
 
 import datetime
-import decimal
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from checkrein.call import canonical
+from checkrein.execute.python_graph import Cycle, Odd, Shown
 from checkrein.execute.sandbox import DEEPEST_VALUE, LARGEST_VALUE, Answer
 
-# What the sandbox writes where a value holds itself.
-_LOOPS = frozenset(("[...]", "{...}", "(...)"))
 # So many bytes of JSON come of one that was counted, at most: of a number.
 _DENSEST = 32
 _LONGEST_ERROR = 16 << 10
@@ -38,7 +36,7 @@ class _Copy:
         self.left = most
         self._lenient = lenient
 
-    def of(self, value: Any, depth: int = 0, inside: bool = False) -> Any:
+    def of(self, value: Any, depth: int = 0) -> Any:
         if depth > DEEPEST_VALUE:
             raise NotPlainError(f"is nested deeper than {DEEPEST_VALUE} levels")
         kind = type(value)
@@ -46,12 +44,8 @@ class _Copy:
         if kind is dict:
             return self._object(value, depth)
         if kind is list or kind is tuple:
-            return [self.of(item, depth + 1, True) for item in value]
+            return [self.of(item, depth + 1) for item in value]
         if kind is str:
-            if inside and value in _LOOPS:
-                raise NotPlainError(
-                    f"holds itself, or the text {value!r} alone, which looks the same; change that text"
-                )
             return value
         return self._single(value, kind, depth)
 
@@ -64,8 +58,12 @@ class _Copy:
             if not math.isfinite(value):
                 raise NotPlainError(f"holds {value}, which JSON has no word for")
             return value
+        if kind is Cycle:
+            raise NotPlainError("holds itself")
         if self._lenient:
             return self._near(value, depth)
+        if kind is Shown and value.text.startswith("<coroutine"):
+            raise NotPlainError("holds a call that was not awaited; write `await` before it")
         raise NotPlainError(f"holds a {_called(value)}; only text, numbers, lists and dicts can be passed")
 
     def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
@@ -74,7 +72,7 @@ class _Copy:
             name = self._key(key)
             if name in made:
                 raise NotPlainError(f"has the key {name!r} twice once keys are text")
-            made[name] = self.of(item, depth + 1, True)
+            made[name] = self.of(item, depth + 1)
         return made
 
     def _key(self, key: Any) -> str:
@@ -83,17 +81,20 @@ class _Copy:
             return key
         if self._lenient and (key is None or type(key) in (bool, int, float)):
             return canonical(self.of(key)).decode()
-        raise NotPlainError(f"has a key that is not text: {str(key)[:40]!r}")
+        raise NotPlainError(f"has a key that is not text but a {_called(key)}")
 
     def _near(self, value: Any, depth: int) -> Any:
-        if isinstance(value, (set, frozenset)):
-            return [self.of(item, depth + 1) for item in value]
+        if isinstance(value, Shown):
+            self._spend(len(value.text))
+            return value.text
+        if isinstance(value, Odd) and value.items is not None:
+            return [self.of(item, depth + 1) for item in value.items]
+        if isinstance(value, Odd) and value.attributes is not None and value.name != "type":
+            return self._object(value.attributes, depth)
         if isinstance(value, (datetime.date, datetime.time)):
             return value.isoformat()
-        if isinstance(value, (datetime.timedelta, decimal.Decimal)):
+        if isinstance(value, datetime.timedelta):
             return str(value)
-        if getattr(value, "is_dataclass", False) is True:
-            return self._object(dict(value.attributes), depth)
         raise NotPlainError(f"holds a {_called(value)}; return text, numbers, lists and dicts")
 
     def _spend(self, size: int) -> None:
@@ -109,10 +110,9 @@ def _whole(value: int) -> int:
 
 
 def _called(value: Any) -> str:
-    name = getattr(value, "name", None)
-    return (
-        name if isinstance(name, str) and type(value).__name__.startswith("Monty") else type(value).__name__
-    )
+    if isinstance(value, Shown):
+        return value.text[:60]
+    return value.name if isinstance(value, Odd) else type(value).__name__
 
 
 def plain(value: Any, *, most: int = LARGEST_VALUE, lenient: bool = False) -> Any:

@@ -1,0 +1,272 @@
+"""Values on their way to and from the workers of Python scripts: nodes in a list, each after what it holds.
+
+Used by the messages; what is no JSON is named here and judged elsewhere. A worker's nodes are a stranger's.
+"""
+
+from __future__ import annotations
+
+import datetime
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from checkrein.execute.python_wire import (
+    BrokenFrameError,
+    count,
+    encoded,
+    fields,
+    message,
+    numbers,
+    part,
+    real,
+    text,
+    varint,
+    whole,
+    words,
+)
+
+# Which field of a node says what it is.
+_NONE, _BOOL, _INT, _BIG, _FLOAT, _STR, _BYTES, _LIST, _TUPLE = 2, 4, 5, 6, 7, 8, 9, 11, 12
+_DICT, _SET, _FROZEN, _DATE, _TIME, _DATETIME, _DELTA = 14, 15, 16, 17, 18, 19, 20
+_EXCEPTION, _TYPE, _INSTANCE, _FUNCTION, _BUILTIN, _REPR, _CYCLE, _MODULE = 22, 23, 24, 25, 26, 29, 30, 32
+# The others, by what scripts call them.
+_CALLED = {1: "ellipsis", 3: "NotImplementedType", 13: "named tuple", 21: "timezone", 27: "path", 28: "file"}
+_CALLED |= {_BYTES: "bytes", 31: "complex", _MODULE: "module", _TYPE: "type"}
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+_KEYS = frozenset((str, int, float, bool, type(None)))
+
+
+class Odd(msgspec.Struct, frozen=True, eq=False):
+    """Something of a script's that is no JSON: what it is called, a set's items, a data class's fields."""
+
+    name: str
+    items: list[Any] | None = None
+    attributes: dict[Any, Any] | None = None
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """Something of which only the text crosses: a function, a range, a call nobody awaited."""
+
+    text: str
+
+
+class Cycle(msgspec.Struct, frozen=True):
+    """Where a value holds itself."""
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A function of ours, by the name its calls report."""
+
+    name: str
+
+
+class Module(msgspec.Struct, frozen=True):
+    """A module of ours: its functions, by the names scripts find them under."""
+
+    name: str
+    id: bytes
+    functions: dict[str, Function]
+
+
+# Writing
+
+
+class Graph:
+    """Values on their way to a worker."""
+
+    def __init__(self) -> None:
+        self._nodes: list[bytes] = []
+
+    def add(self, value: Any) -> int:
+        """The value's number among the nodes; JSON, functions and modules have one."""
+        kind = type(value)
+        if kind is str:
+            body = encoded(value)
+            return self._node(b"\x42" + varint(len(body)) + body)
+        if kind is dict:
+            return self._node(part(_DICT, self._pairs(value.items())))
+        if kind is list:
+            return self._node(part(_LIST, part(1, b"".join([varint(self.add(item)) for item in value]))))
+        return self._node(self._single(value, kind))
+
+    def written(self) -> bytes:
+        return whole(1, len(self._nodes)) + b"".join([b"\x12" + varint(len(n)) + n for n in self._nodes])
+
+    def _node(self, body: bytes) -> int:
+        self._nodes.append(body)
+        return len(self._nodes) - 1
+
+    def _pairs(self, items: Iterable[tuple[str, Any]]) -> bytes:
+        made = []
+        for key, item in items:
+            pair = whole(1, self.add(key)) + whole(2, self.add(item))
+            made.append(b"\x0a" + varint(len(pair)) + pair)
+        return b"".join(made)
+
+    def _single(self, value: Any, kind: type) -> bytes:
+        if value is None:
+            return part(_NONE)
+        if kind is bool:
+            return whole(_BOOL, value)
+        if kind is int:
+            return _whole(value)
+        if kind is float:
+            return varint(_FLOAT << 3 | 1) + struct.pack("<d", value)
+        if kind is Function:
+            return part(_FUNCTION, text(1, value.name))
+        if kind is Module:
+            held = part(3, self._pairs(value.functions.items()))
+            return part(_MODULE, text(1, value.name) + part(2, part(1, value.id)) + held)
+        raise TypeError(f"{kind.__name__} cannot be given to a script")
+
+
+def _whole(value: int) -> bytes:
+    if _SMALLEST <= value <= _LARGEST:
+        return whole(_INT, value << 1 if value >= 0 else (-value << 1) - 1)
+    size = abs(value)
+    return part(_BIG, whole(1, value < 0) + part(2, size.to_bytes((size.bit_length() + 7) // 8, "big")))
+
+
+# Reading
+
+
+def values(body: Any) -> list[Any]:
+    """The values of all nodes; raises BrokenFrameError."""
+    made: list[Any] = []
+    for field, node in message(body):
+        if field == 2:
+            made.append(_value(node, made))
+    return made
+
+
+def held(made: list[Any], index: Any) -> Any:
+    """One of them; raises BrokenFrameError for one that is not there (yet)."""
+    if not isinstance(index, int) or index >= len(made):
+        raise BrokenFrameError("a value that is not there")
+    return made[index]
+
+
+def pair(body: Any, made: list[Any]) -> tuple[Any, Any]:
+    found = {1: 0, 2: 0, **dict(message(body))}
+    return held(made, found[1]), held(made, found[2])
+
+
+def _value(body: Any, made: list[Any]) -> Any:
+    found = message(body)
+    if len(found) != 1:
+        raise BrokenFrameError("a value is of one kind")
+    ((kind, value),) = found
+    if kind == _STR:
+        return words(value)
+    if kind == _INT:
+        number = count(value)
+        return -(number >> 1) - 1 if number & 1 else number >> 1
+    try:
+        read = _READ[kind]
+    except KeyError:
+        return Odd(_CALLED.get(kind, "value"))
+    try:
+        return read(value, made)
+    except (TypeError, ValueError, OverflowError):
+        # A day that is none, a number where a message belongs.
+        raise BrokenFrameError("a value that cannot be") from None
+
+
+def _items(body: Any, made: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for field, value in message(body):
+        if field == 1:
+            indexes = numbers(value) if isinstance(value, bytes) else [value]
+            found += [held(made, index) for index in indexes]
+    return found
+
+
+def _dict(body: Any, made: list[Any]) -> dict[Any, Any]:
+    found = [pair(each, made) for field, each in message(body) if field == 1]
+    # INVARIANT: nothing a script nested is hashed here: how deep it goes is its own choice.
+    return {key if type(key) in _KEYS else Odd(type(key).__name__): item for key, item in found}
+
+
+def _big(body: Any, _made: list[Any]) -> int:
+    found = dict(message(body))
+    size = int.from_bytes(found.get(2, b""), "big")
+    return -size if found.get(1) else size
+
+
+def _of(body: Any, *names: str) -> dict[str, int]:
+    """The whole numbers of a message, by the names of its fields."""
+    found = dict(message(body))
+    return {name: _signed(count(found.get(field, 0))) for field, name in enumerate(names, 1)}
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _date(body: Any, _made: list[Any]) -> datetime.date:
+    return datetime.date(**_of(body, "year", "month", "day"))
+
+
+_CLOCK = ("hour", "minute", "second", "microsecond")
+
+
+def _time(body: Any, _made: list[Any]) -> datetime.time:
+    return datetime.time(**_of(body, *_CLOCK), tzinfo=_zone(body, 5))
+
+
+def _datetime(body: Any, _made: list[Any]) -> datetime.datetime:
+    return datetime.datetime(**_of(body, "year", "month", "day", *_CLOCK), tzinfo=_zone(body, 8))
+
+
+def _zone(body: Any, field: int) -> datetime.timezone | None:
+    offset = dict(fields(body)).get(field)
+    return None if offset is None else datetime.timezone(datetime.timedelta(seconds=_signed(count(offset))))
+
+
+def _delta(body: Any, _made: list[Any]) -> datetime.timedelta:
+    return datetime.timedelta(**_of(body, "days", "seconds", "microseconds"))
+
+
+def _named(body: Any, _made: list[Any]) -> Odd:
+    return Odd(words(dict(message(body)).get(1, b"")))
+
+
+def _type(body: Any, _made: list[Any]) -> Any:
+    found = dict(message(body))
+    # A class of the script's own, and whether it is a data class.
+    return Odd("type", attributes={"name": words(found.get(1, b"")), "data": bool(found.get(4))})
+
+
+def _instance(body: Any, made: list[Any]) -> Odd:
+    found = dict(message(body))
+    kind = held(made, found.get(1, 0))
+    if not isinstance(kind, Odd) or kind.attributes is None:
+        raise BrokenFrameError("an instance of no class")
+    attributes = _dict(found.get(3, b""), made) if kind.attributes["data"] else None
+    return Odd(kind.attributes["name"], attributes=attributes)
+
+
+_READ: dict[int, Callable[[Any, list[Any]], Any]] = {
+    _NONE: lambda _body, _made: None,
+    _BOOL: lambda body, _made: bool(count(body)),
+    _BIG: _big,
+    _FLOAT: lambda body, _made: real(body),
+    _LIST: _items,
+    _TUPLE: lambda body, made: tuple(_items(body, made)),
+    _DICT: _dict,
+    _SET: lambda body, made: Odd("set", _items(body, made)),
+    _FROZEN: lambda body, made: Odd("frozenset", _items(body, made)),
+    _DATE: _date,
+    _TIME: _time,
+    _DATETIME: _datetime,
+    _DELTA: _delta,
+    _EXCEPTION: _named,
+    _TYPE: _type,
+    _INSTANCE: _instance,
+    _FUNCTION: lambda body, _made: Shown(words(dict(message(body)).get(1, b""))),
+    _BUILTIN: lambda body, _made: Odd(words(body)),
+    _REPR: lambda body, _made: Shown(words(body)),
+    _CYCLE: lambda _body, _made: Cycle(),
+}

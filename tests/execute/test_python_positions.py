@@ -29,6 +29,13 @@ def is_plain(source, call="tool(1)"):
         "x = tool(1)\nif x:\n    return x",
         "if y:\n    return tool(1)",
         "def f():\n    x = tool(1)\n    return x['a']",
+        "fs__move(path=tool(1))",
+        "codemode.fs__move({'path': [tool(1)]})",
+        "call_tool('fs__move', {'path': tool(1)})",
+        "x = tool(1)\nfs__move(path=x)",
+        "x = tool(1)\nfs__move(path=[x])",
+        "json.dumps([tool(1), tool(2)])",
+        "x = tool(1)\njson.dumps([x])",
     ],
 )
 def test_a_value_used_at_once(source):
@@ -48,6 +55,10 @@ def test_a_value_used_at_once(source):
         "t = tool(1)\ntasks.append(t)",
         "def f():\n    return tool(1)",
         "f = lambda: tool(1)",
+        "await asyncio.gather(*[tool(1), tool(2)])",
+        "x = tool(1)\nfs__move(path='a')\nawait asyncio.gather(x)",
+        "x = tool(1)\nboth = [x]\nfs__move(n=len(both))",
+        "later(path=tool(1))",
     ],
 )
 def test_a_call_somebody_waits_for_later(source):

@@ -343,3 +343,25 @@ def test_a_script_that_was_put_away_beyond_its_call_goes_on_from_there():
         return await again.resume({step.wanted[0].id: Answer(value=3)})
 
     assert with_engine(go) == Ended(3)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = fs__read(path='a')\ny = fs__delete(path=x)\ny",
+        "fs__delete(path=fs__read(path='a'))",
+        "await fs__delete({'path': fs__read(path='a')})",
+        "x = await fs__delete(path=await fs__read(path='a'))\nx",
+        "call_tool('fs__delete', {'path': codemode.fs__read(path='a')})",
+    ],
+)
+def test_what_a_tool_gave_is_given_to_the_next(source):
+    assert run(source, answer=lambda wanted: Answer(value=wanted.arguments["path"])) == Ended("a")
+
+
+def test_a_call_that_nobody_awaited_is_no_argument():
+    """INVARIANT: a tool is never called with the description of something."""
+    seen = []
+    failed = run("f = fs__delete\nx = fs__read(path='a')\nf(path=x)", seen=seen)
+    assert failed.kind == "error" and "write `await` before it" in failed.message
+    assert {wanted.name for step in seen for wanted in step} <= {"fs__read"}

@@ -66,6 +66,7 @@ class Script:
             for node in nodes
             if isinstance(node, (ast.Await, ast.Call, ast.List, ast.Tuple, ast.Return))
             and not _is_result(node, parents)
+            and not _is_read(node, parents)
             for name in _handed(node)
         }
         for node in nodes:
@@ -105,16 +106,27 @@ def _is_result(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
     return isinstance(node, ast.Expr)
 
 
+def _is_read(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """Whether it is, or is within, what is handed to somebody who wants values."""
+    above = parents.get(id(node))
+    while isinstance(above, (ast.keyword, ast.Dict, ast.List, ast.Tuple, ast.Starred)):
+        above = parents.get(id(above))
+    return isinstance(above, ast.Call) and above.func is not node and _reads(above)
+
+
 def _reads(call: ast.Call) -> bool:
+    """Whether nobody hands an unfinished call to this function: a tool takes JSON."""
     function = call.func
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-    return name in _READERS
+    return name in _READERS or "__" in name or name == "call_tool"
 
 
 def _wants_value(node: ast.Call, parents: dict[int, ast.AST], awaited: set[str]) -> bool:
     parent = parents.get(id(node))
+    if _is_read(node, parents):
+        return True
     if isinstance(parent, ast.Call):
-        return parent.func is node or _reads(parent)
+        return parent.func is node
     if isinstance(parent, ast.Return):
         return _is_result(parent, parents)
     if isinstance(parent, (ast.Assign, ast.AnnAssign)):

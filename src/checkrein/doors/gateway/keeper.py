@@ -93,7 +93,7 @@ class Keeper:
         self._clients: set[str] = set()
         self._kept = False
         self._stopped = not spec.enabled
-        self._used_at = 0.0
+        self._used_at = float("-inf")
         self._logs: tuple[str, ...] = ()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None

@@ -1,6 +1,7 @@
 """Where scripts are handed in: who may, how many, for how long they are kept."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,7 +99,11 @@ def test_a_sandbox_that_cannot_start_is_said(bench, monkeypatch):
     run(bench, work)
 
 
-def test_looking_sweeps_now_and_then(bench, clock):
+@pytest.mark.parametrize("up", [1.0, 1e6])
+def test_looking_sweeps_now_and_then(bench, clock, monkeypatch, up):
+    """Also on a machine that has just been started."""
+    monkeypatch.setattr(desk_module, "time", SimpleNamespace(monotonic=lambda: up))
+
     async def work():
         guest = await bench.house.guest()
         done = (await evaluate(guest, "return 1"))["structuredContent"]

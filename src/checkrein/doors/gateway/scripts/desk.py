@@ -64,7 +64,8 @@ class Desk:
         self.waiting, self.people = Waiting(hub, self), People(hub, self)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._inputs: dict[str, tuple[Message | None, Validator]] = {}
-        self._swept = 0.0
+        # Not yet, however short the machine has been up.
+        self._swept = float("-inf")
         # Who started the scripts that are not live yet.
         self._beginning: list[str] = []
 

@@ -1,6 +1,7 @@
 """A thread with an event loop of its own: how a door that waits for many things lives in the server.
 
-The door says what is served there; other threads hand over work and wait for what comes of it.
+The door says what is served there; other threads hand over work and wait for what comes of it. Also how a
+process's pipes become a loop's.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from checkrein.errors import StoreError
 
@@ -97,3 +99,15 @@ class OwnLoop:
         self.ending = asyncio.Event()
         self.loop = asyncio.get_running_loop()
         await self._serve(self)
+
+
+def handed_over(pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> IO[bytes]:
+    """The pipe for a loop to have and to close.
+
+    INVARIANT: a descriptor is closed once. uvloop closes it by its number and then closes the file as well;
+    by then another thread's file or connection may go by that number.
+    """
+    with pipe:
+        descriptor = os.dup(pipe.fileno())
+    closes_by_number = type(loop).__module__.partition(".")[0] == "uvloop"
+    return os.fdopen(descriptor, pipe.mode, buffering=0, closefd=not closes_by_number)

@@ -81,7 +81,7 @@ def test_a_worker_knows_nothing_of_where_it_runs(monkeypatch):
 
     environment, folder, files = with_worker(use)
     assert environment == b"" and folder == "/"
-    assert files <= {"socket", "/dev/null", "anon_inode"}
+    assert files <= {"pipe", "/dev/null", "anon_inode"}
 
 
 def test_turns_one_after_the_other_and_what_was_printed_in_them():
@@ -235,3 +235,21 @@ def test_requests_are_of_the_schema_the_worker_knows():
         return await worker.ask(feed("1", checked=False))
 
     assert with_worker(use) == Completed(1)
+
+
+def test_one_that_is_gone_before_it_is_asked_is_heard_of_at_once():
+    """However much of a question it was asked, and whichever of its pipes breaks first."""
+
+    async def go():
+        for size in (1, 1 << 10, 1 << 20):
+            for pause in (0.0, 0.001, 0.01):
+                worker = await started(program())
+                await ready(worker)
+                os.kill(worker.pid, signal.SIGKILL)
+                await asyncio.sleep(pause)
+                with pytest.raises(LostError):
+                    await asyncio.wait_for(worker.ask(feed("#" * size, checked=False)), 20)
+                await worker.bury()
+
+    asyncio.run(go())
+    assert workers() == {}

@@ -72,9 +72,13 @@ class Module(msgspec.Struct, frozen=True):
 
 # Writing
 
+# What stands before a short text, by its length: the node, its size, text, its length.
+_SHORT = 126
+_TEXTS = tuple([bytes((0x12, size + 2, 0x42, size)) for size in range(_SHORT)])
+
 
 class Graph:
-    """Values on their way to a worker."""
+    """Values on their way to a worker. Around every call, so text and objects are written in few steps."""
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
@@ -84,25 +88,28 @@ class Graph:
         kind = type(value)
         if kind is str:
             body = encoded(value)
-            return self._node(b"\x42" + varint(len(body)) + body)
-        if kind is dict:
-            return self._node(part(_DICT, self._pairs(value.items())))
-        if kind is list:
-            return self._node(part(_LIST, part(1, b"".join([varint(self.add(item)) for item in value]))))
-        return self._node(self._single(value, kind))
-
-    def written(self) -> bytes:
-        return whole(1, len(self._nodes)) + b"".join([b"\x12" + varint(len(n)) + n for n in self._nodes])
-
-    def _node(self, body: bytes) -> int:
-        self._nodes.append(body)
+            size = len(body)
+            made = _TEXTS[size] + body if size < _SHORT else part(2, part(_STR, body))
+        elif kind is dict:
+            made = part(2, part(_DICT, self._pairs(value.items())))
+        elif kind is list:
+            made = part(2, part(_LIST, part(1, b"".join([varint(self.add(item)) for item in value]))))
+        else:
+            made = part(2, self._single(value, kind))
+        self._nodes.append(made)
         return len(self._nodes) - 1
 
+    def written(self) -> bytes:
+        return whole(1, len(self._nodes)) + b"".join(self._nodes)
+
     def _pairs(self, items: Iterable[tuple[str, Any]]) -> bytes:
-        made = []
+        add, made = self.add, []
         for key, item in items:
-            pair = whole(1, self.add(key)) + whole(2, self.add(item))
-            made.append(b"\x0a" + varint(len(pair)) + pair)
+            first, second = add(key), add(item)
+            if second < 128:
+                made.append(bytes((0x0A, 4, 0x08, first, 0x10, second)))
+            else:
+                made.append(part(1, whole(1, first) + whole(2, second)))
         return b"".join(made)
 
     def _single(self, value: Any, kind: type) -> bytes:
@@ -149,15 +156,20 @@ def held(made: list[Any], index: Any) -> Any:
 
 
 def pair(body: Any, made: list[Any]) -> tuple[Any, Any]:
-    found = {1: 0, 2: 0, **dict(message(body))}
-    return held(made, found[1]), held(made, found[2])
+    key = value = 0
+    for field, index in message(body):
+        if field == 1:
+            key = index
+        elif field == 2:
+            value = index
+    return held(made, key), held(made, value)
 
 
 def _value(body: Any, made: list[Any]) -> Any:
     found = message(body)
     if len(found) != 1:
         raise BrokenFrameError("a value is of one kind")
-    ((kind, value),) = found
+    kind, value = found[0]
     if kind == _STR:
         return words(value)
     if kind == _INT:

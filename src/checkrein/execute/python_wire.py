@@ -119,6 +119,19 @@ def fields(data: bytes) -> list[tuple[int, Any]]:
     return found
 
 
+def head(data: bytes) -> tuple[int, bytes] | None:
+    """The first field, where it is a short key and bytes: nothing behind it is looked at."""
+    if len(data) < 2 or data[0] > 127 or data[0] & 7 != _BYTES:
+        return None
+    size, begin = data[1], 2
+    if size > 127:
+        try:
+            size, begin = _long(data, 2, size)
+        except IndexError:
+            return None
+    return (data[0] >> 3, data[begin : begin + size]) if begin + size <= len(data) else None
+
+
 def numbers(data: bytes) -> list[int]:
     """Whole numbers that follow one another."""
     found = []

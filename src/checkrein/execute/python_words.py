@@ -15,6 +15,7 @@ from checkrein.execute.python_wire import (
     BrokenFrameError,
     count,
     fields,
+    head,
     message,
     numbers,
     part,
@@ -195,7 +196,9 @@ def printed(data: bytes) -> list[str] | None:
 
 def event(data: bytes) -> Event:
     """What came of a turn; raises BrokenFrameError."""
-    for kind, body in fields(data):
+    # It is said first, and counted after; a worker that does otherwise is understood, too.
+    first = head(data)
+    for kind, body in [first] if first is not None and first[0] in _READ else fields(data):
         if kind in _READ:
             return _READ[kind](message(body))
     raise BrokenFrameError("nothing we know came of it")
@@ -238,8 +241,15 @@ def _keyword(body: Any, made: list[Any]) -> tuple[str, Any]:
 
 
 def _place(body: Any) -> Place:
-    found = {1: b"", 2: 0, 3: 0, **dict(message(body))}
-    return Place(words(found[1]), count(found[2]), count(found[3]))
+    filename, start, end = "", 0, 0
+    for field, value in message(body):
+        if field == 1:
+            filename = words(value)
+        elif field == 2:
+            start = count(value)
+        elif field == 3:
+            end = count(value)
+    return Place(filename, start, end)
 
 
 def _system(found: list[tuple[int, Any]]) -> System:

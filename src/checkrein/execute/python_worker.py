@@ -1,6 +1,6 @@
 """The processes Python scripts run in: started, spoken with, and ended from outside.
 
-The engine takes workers here. A worker has one script at a time, no environment and nothing but its socket;
+The engine takes workers here. A worker has one script at a time, no environment and nothing but two pipes;
 INVARIANT: every worker that was started is ended and buried, whatever it does.
 """
 
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import subprocess
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import cast
 
 from checkrein.errors import CheckreinError
 from checkrein.execute.python_wire import BrokenFrameError, Reader, frame
 from checkrein.execute.python_words import RESET, Done, Event, event, printed
+from checkrein.own_loop import handed_over
 
 _PACKAGE, _PROGRAM = "pydantic-monty-runtime", "monty"
 # What takes longer to read than a moment is read beside the loop.
@@ -65,15 +64,20 @@ class Worker(asyncio.Protocol):
         self._process = process
         self.pid = process.pid
         self._reader = Reader()
-        self._transport: asyncio.Transport | None = None
+        self._input: asyncio.WriteTransport | None = None
+        self._output: asyncio.BaseTransport | None = None
         self._turn: asyncio.Future[bytes] | None = None
         self.hear: Hear = _nobody
         self.lost = False
         # How many scripts it has had.
         self.scripts = 0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+    async def connect(self) -> None:
+        """Both its pipes are ours."""
+        process, loop = self._process, asyncio.get_running_loop()
+        assert process.stdin and process.stdout  # noqa: S101 - we asked for both
+        self._output, _ = await loop.connect_read_pipe(lambda: self, handed_over(process.stdout, loop))
+        self._input, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, handed_over(process.stdin, loop))
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -102,10 +106,10 @@ class Worker(asyncio.Protocol):
 
     async def ask(self, request: bytes) -> Event:
         """One turn, and what came of it. Raises LostError."""
-        if self.lost or self._transport is None or self.busy:
+        if self.lost or self._input is None or self.busy:
             raise LostError
         self._turn = asyncio.get_running_loop().create_future()
-        self._transport.write(frame(request))
+        self._input.write(frame(request))
         try:
             data = await self._turn
             return event(data) if len(data) < _LONG else await asyncio.to_thread(event, data)
@@ -124,18 +128,25 @@ class Worker(asyncio.Protocol):
         self.lost = True
         # INVARIANT: until it is waited for, its number is nobody else's.
         self._process.kill()
-        if self._transport is not None:
-            self._transport.abort()
         if self._turn is not None and not self._turn.done():
             self._turn.set_exception(LostError())
             # Nobody may be listening any more.
             self._turn.exception()
+        # What was not sent yet is not waited for; one that found nobody reading is closed already.
+        if self._input is not None and (not self._input.is_closing() or self._input.get_write_buffer_size()):
+            self._input.abort()
+        if self._output is not None:
+            self._output.close()
 
     async def bury(self) -> None:
         """End it and wait until it is gone."""
         self.end()
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._process.wait, _BURIAL_SECONDS)
+        for each in (self._process.stdin, self._process.stdout):
+            # Closed already, unless it never was connected.
+            if each is not None:
+                each.close()
 
     async def forget(self) -> bool:
         """Nothing of its script is left in it; whether it can have another."""
@@ -155,45 +166,37 @@ def _nobody(_text: str) -> None:
 
 async def started(path: Path) -> Worker:
     """A process that waits for a script; raises NoInterpreterError."""
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    loop = asyncio.get_running_loop()
-    starting = loop.run_in_executor(None, _start, path, theirs)
+    starting = asyncio.get_running_loop().run_in_executor(None, _start, path)
     try:
-        process = await asyncio.shield(starting)
+        worker = Worker(await asyncio.shield(starting))
     except OSError as error:
-        ours.close()
         raise _missing(str(error)) from None
     except BaseException:
-        ours.close()
         starting.add_done_callback(_unwanted)
         raise
-    worker = Worker(process)
     try:
-        await loop.create_unix_connection(lambda: worker, sock=ours)
+        await worker.connect()
     except BaseException:
-        worker.end()
-        process.wait()
-        ours.close()
+        await asyncio.shield(worker.bury())
         raise
     return worker
 
 
-def _start(path: Path, theirs: socket.socket) -> subprocess.Popen[bytes]:
-    with theirs:
-        return subprocess.Popen(  # noqa: S603 - the interpreter we depend on
-            [str(path), "subprocess"],
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
-            stderr=subprocess.DEVNULL,
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
+def _start(path: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - the interpreter we depend on
+        [str(path), "subprocess"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        env={},
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _unwanted(starting: asyncio.Future[subprocess.Popen[bytes]]) -> None:
     """One that comes when nobody waits for it any more."""
     if not starting.cancelled() and starting.exception() is None:
-        starting.result().kill()
-        starting.result().wait()
+        with starting.result() as process:
+            process.kill()

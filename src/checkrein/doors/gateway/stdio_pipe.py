@@ -13,13 +13,14 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from checkrein.doors.gateway import leftovers
 from checkrein.doors.gateway.messages import LARGEST, MalformedError, Message, decode, encode
 from checkrein.doors.gateway.pipes import MOST_UNSENT, Gone, Hear, Over, PipeError
 from checkrein.doors.gateway.tail import MOST_BYTES, Tail
 from checkrein.errors import StoreError
+from checkrein.own_loop import handed_over
 
 if TYPE_CHECKING:
     from checkrein.settings.servers import ServerSpec
@@ -121,9 +122,9 @@ class StdioPipe:
     ) -> None:
         loop = asyncio.get_running_loop()
         assert process.stdin and process.stdout and process.stderr  # noqa: S101 - we asked for all three
-        await loop.connect_read_pipe(lambda: output, _handed_over(process.stdout, loop))
-        await loop.connect_read_pipe(lambda: errors, _handed_over(process.stderr, loop))
-        self._input, _ = await loop.connect_write_pipe(lambda: given, _handed_over(process.stdin, loop))
+        await loop.connect_read_pipe(lambda: output, handed_over(process.stdout, loop))
+        await loop.connect_read_pipe(lambda: errors, handed_over(process.stderr, loop))
+        self._input, _ = await loop.connect_write_pipe(lambda: given, handed_over(process.stdin, loop))
         # A process that ended at once closed it already; that is told by its end.
         with contextlib.suppress(RuntimeError):
             # What waits is counted by `send`; nobody is ever paused.
@@ -308,18 +309,6 @@ class StdioPipe:
 
 def _nothing(*_: object) -> None:
     pass
-
-
-def _handed_over(pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> IO[bytes]:
-    """The pipe for a loop to have and to close.
-
-    INVARIANT: a descriptor is closed once. uvloop closes it by its number and then closes the file as well;
-    by then another thread's file or connection may go by that number.
-    """
-    with pipe:
-        descriptor = os.dup(pipe.fileno())
-    closes_by_number = type(loop).__module__.partition(".")[0] == "uvloop"
-    return os.fdopen(descriptor, pipe.mode, buffering=0, closefd=not closes_by_number)
 
 
 def _started(spec: ServerSpec) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ from checkrein.errors import StoreError
 from checkrein.store import Row
 
 # So many rows go into one statement; few sizes, so that the statements stay prepared.
-_SIZES = (64, 16, 4, 1)
+_SIZES = (64, 16, 4, 2, 1)
 
 
 class Lost(Exception):  # noqa: N818 - what became of the rows

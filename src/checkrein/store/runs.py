@@ -54,6 +54,11 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
 
 _RUN = ", ".join(RunRow.__struct_fields__)
 _CALL = ", ".join(CallRow.__struct_fields__)
+_INTO_CALLS = f"INSERT INTO run_call ({_CALL})"
+_OR_UPDATE = (
+    "ON CONFLICT (run, number) DO UPDATE SET "
+    "state = excluded.state, entry = excluded.entry, at = excluded.at, answer = excluded.answer"
+)
 
 
 def add_run(tx: Transaction, run: RunRow) -> None:
@@ -150,12 +155,7 @@ def forget_run(tx: Transaction, id: str) -> None:  # noqa: A002 - the word of th
 
 def put_call(tx: Transaction, call: CallRow) -> None:
     """Write a call's row, or what became of it."""
-    marks = ", ".join("?" * len(CallRow.__struct_fields__))
-    tx.execute(
-        f"INSERT INTO run_call ({_CALL}) VALUES ({marks}) ON CONFLICT (run, number) DO UPDATE SET "  # noqa: S608
-        "state = excluded.state, entry = excluded.entry, at = excluded.at, answer = excluded.answer",
-        msgspec.structs.astuple(call),
-    )
+    tx.insert(_INTO_CALLS, [msgspec.structs.astuple(call)], _OR_UPDATE)
 
 
 def calls_of(reader: Reader, run: str) -> list[CallRow]:

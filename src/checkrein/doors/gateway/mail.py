@@ -106,8 +106,13 @@ class Mail:
         """The same for what nobody waits for: with whatever is sent next, or in a moment. The order stays."""
         letter = self._written(work, made, True)
         if self._timer is None:
-            self._timer = self._loop.call_later(LATER, self._leave)
+            self._timer = self._loop.call_later(LATER, self._is_later)
         return letter
+
+    def _is_later(self) -> None:
+        self._timer = None
+        if self._leaving:
+            self._leave()
 
     def hurry(self) -> None:
         """All that was sent leaves now."""
@@ -126,9 +131,6 @@ class Mail:
         self._quiet = self._quiet or not self._due
 
     def _leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if self._due:
             self._due, self._quiet = False, len(self._leaving) < CROWD
         leaving, self._leaving = self._leaving, []

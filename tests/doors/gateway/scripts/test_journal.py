@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from checkrein.doors.gateway import mail
+from checkrein.doors.gateway.scripts.vault import Vault
 from checkrein.store.runs import get_run
 from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
@@ -213,5 +214,29 @@ def test_an_answer_is_on_the_record_before_the_script_is_put_away(bench, monkeyp
             ("done", True),
             ("asked", False),
         ]
+
+    run(bench, work)
+
+
+@pytest.mark.parametrize(
+    "then", ["await codemode.srv__echo({path: '/tmp/x'});", ""], ids=["a call", "the end"]
+)
+def test_a_script_whose_answer_cannot_be_sealed_goes_no_further(bench, monkeypatch, then):
+    """INVARIANT: nothing comes of an answer that is not on the record."""
+    whole = Vault.put
+
+    def broken(self, value, *bound):
+        if bound[1] == "answer":
+            raise OSError("the key is gone")
+        return whole(self, value, *bound)
+
+    monkeypatch.setattr(Vault, "put", broken)
+
+    async def work():
+        guest = await bench.house.guest()
+        said = await evaluate(guest, f"await codemode.srv__read_notes({{}}); {then} return 1;")
+        assert failure(said)["kind"]
+        assert said["structuredContent"]["status"] == "failed"
+        assert bench.house.ran("echo") == []
 
     run(bench, work)

@@ -201,32 +201,54 @@ class Journal:
 
     async def note(self, run: Run, row: CallRow) -> None:
         """A row that is written down before anything comes of it."""
-        self._send(run, row)
+        self._seal(run)
+        self._post(run, row)
         await self.written(run)
 
     async def settle(self, run: Run, row: CallRow, answered: Answered, state: str = "") -> None:
         """What a call came to."""
         state = state or ("denied" if answered.denied else "failed" if answered.error else "done")
-        sealed = self._vault.put(msgspec.to_builtins(answered), run.id, "answer", row.number)
-        run.known[row.number] = answered
-        self._send(run, msgspec.structs.replace(row, state=state, answer=sealed, at=self._pipeline.clock()))
+        row = msgspec.structs.replace(row, state=state, at=self._pipeline.clock())
+        run.known[row.number], run.journal[row.number] = answered, row
+        run.unsealed.append((row, answered))
         # INVARIANT: an answer is on the record no later than whatever the script does next: rows are written
         # in order, and the next call, the rest and the end of the script each wait for their own.
         if run.session is None or len(run.writing) > _MOST_WRITING:
             await self.written(run)
+        else:
+            # While the script goes on, there is time for it.
+            asyncio.get_running_loop().call_soon(self._seal_now, run)
+
+    def _seal_now(self, run: Run) -> None:
+        try:
+            self._seal(run)
+        except Exception as error:  # noqa: BLE001 - it is raised where the script would go on
+            run.unsealable = error
+
+    def _seal(self, run: Run) -> None:
+        """Seal what is not yet; raises, once, what kept something from it."""
+        error, run.unsealable = run.unsealable, None
+        if error is not None:
+            raise error
+        while run.unsealed:
+            row, answered = run.unsealed.pop(0)
+            sealed = self._vault.put(msgspec.to_builtins(answered), run.id, "answer", row.number)
+            self._post(run, msgspec.structs.replace(row, answer=sealed))
 
     def begun(self, run: Run, row: CallRow) -> Callable[[Transaction], None]:
         """A call that may run, as work that goes with the record of its verdict."""
+        self._seal(run)
         run.journal[row.number] = row
         return lambda tx: put_call(tx, row)
 
-    def _send(self, run: Run, row: CallRow) -> None:
+    def _post(self, run: Run, row: CallRow) -> None:
         run.journal[row.number] = row
         run.writing = [each for each in run.writing if not each.written]
         run.writing.append(self._mail.send_later(lambda tx: put_call(tx, row), _written))
 
     async def written(self, run: Run) -> None:
         """Wait until every row of the run is on the record; raises what kept one from it."""
+        self._seal(run)
         writing, run.writing = run.writing, []
         self._mail.hurry()
         for each in writing:

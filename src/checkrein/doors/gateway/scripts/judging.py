@@ -96,9 +96,10 @@ class Judge:
         record = pipeline.settling(considered)
 
         def work(tx: Transaction) -> None:
-            record(tx)
+            # First, so that rows of what went before and of this leave as one statement.
             if also is not None:
                 also(tx)
+            record(tx)
 
         letter = self._mail.send(work, partial(pipeline.settled, considered), alone=also is None)
         found = await letter.answer()

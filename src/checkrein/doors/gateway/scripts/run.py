@@ -95,7 +95,9 @@ class Run:
         self.journal: dict[int, CallRow] = {}
         self.known: dict[int, Answered] = {}
         self.working: dict[int, asyncio.Task[Answered]] = {}
-        # Rows of calls on their way to the record, in order.
+        # What calls came to and is not sealed yet; then rows on their way to the record. Both in order.
+        self.unsealed: list[tuple[CallRow, Answered]] = []
+        self.unsealable: Exception | None = None
         self.writing: list[Letter[None]] = []
         self.questions: dict[int, Question] = {}
         self.changed = asyncio.Event()

@@ -46,7 +46,7 @@ async def main():
     if not rules.all_rules(pipeline.store):
         pipeline.store.write(lambda tx: rules.add_rule(tx, "r1", ALLOW, 1.0))
     outcomes = Outcomes(pipeline, sys.exit)
-    mail = Mail(pipeline.store, outcomes.meanwhile)
+    mail = Mail(pipeline.store, outcomes.meanwhile, outcomes.enough)
     await asyncio.gather(*(one(pipeline, mail, outcomes, number * 1000) for number in range(AT_ONCE)))
 
 

@@ -197,6 +197,23 @@ def test_what_a_crowd_sends_goes_together_from_then_on(pipeline, monkeypatch):
     assert found == [1, 9, 10, 10]
 
 
+@pytest.mark.parametrize("enough", [True, False])
+def test_who_is_alone_leaves_time_for_what_waits_where_there_is_enough(pipeline, enough):
+    """After it sent on, and never before it heard of its own."""
+    happened = []
+
+    async def go():
+        offers = [Offer(note("meanwhile", 7), lambda _: happened.append("written"))]
+        mail = Mail(pipeline.store, lambda: offers, lambda: enough)
+        await mail.send(note("alone", 1), heard).answer()
+        happened.append("sent on")
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    asyncio.run(go())
+    assert happened == (["sent on", "written"] if enough else ["sent on"])
+
+
 def test_what_nobody_waits_for_goes_with_the_next_and_keeps_its_place(pipeline, monkeypatch):
     found = groups(pipeline, monkeypatch)
 

@@ -59,7 +59,7 @@ class Calls:
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
         self.errands = Errands(servers, inventory, self.outcomes)
-        self.mail = Mail(pipeline.store, self.outcomes.meanwhile)
+        self.mail = Mail(pipeline.store, self.outcomes.meanwhile, self.outcomes.enough)
         self._judge = Judge(pipeline, self._asking, self.outcomes, self.mail, user)
         self._limit = (0.0, 0.0)
 

@@ -65,10 +65,16 @@ class Letter(Generic[T]):
 
 
 class Mail:
-    """The way from one loop to the record and back. `meanwhile` is asked what else there is to write."""
+    """The way from one loop to the record and back. `meanwhile` is asked what else there is to write, where a
+    crowd was here or enough of it waits (`enough`)."""
 
-    def __init__(self, store: Store, meanwhile: Callable[[], Sequence[Offer]] = tuple) -> None:
-        self._store, self._meanwhile = store, meanwhile
+    def __init__(
+        self,
+        store: Store,
+        meanwhile: Callable[[], Sequence[Offer]] = tuple,
+        enough: Callable[[], bool] = bool,
+    ) -> None:
+        self._store, self._meanwhile, self._enough = store, meanwhile, enough
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._leaving: list[Offer] = []
         # Whether they leave with this moment, and when they do at the latest.
@@ -135,7 +141,7 @@ class Mail:
             self._due, self._quiet = False, len(self._leaving) < CROWD
         leaving, self._leaving = self._leaving, []
         self._hand_over(leaving)
-        if len(leaving) >= CROWD and not self._asking:
+        if not self._asking and (len(leaving) >= CROWD or self._enough()):
             self._asking = True
             # Behind all who were told just now, and behind what they send on.
             self._loop.call_soon(self._loop.call_soon, self._write_meanwhile)

@@ -23,8 +23,8 @@ from checkrein.store import Offer
 
 SECONDS = 0.05
 MOST = 256
-# Fewer than this are not worth a group of their own.
-FEW = 8
+# Fewer than this are not worth a group of their own; this many are, also where only one call is under way.
+FEW, MANY = 8, 24
 # Failures that the store refused: when they are tried again, and how many are kept for it.
 AGAIN_SECONDS, MOST_OWED = 5.0, 4_096
 # Calls under way whose outcome need not be looked up; of more, it is.
@@ -75,8 +75,12 @@ class Outcomes:
             self._hand_over(waiting)
         return list(self._handed)
 
+    def enough(self) -> bool:
+        """Whether there is so much to write that a single call's way to its server and back is time for it."""
+        return len(self._waiting) >= MANY
+
     def meanwhile(self) -> list[Offer]:
-        """What there is to write while the calls of a crowd are under way."""
+        """What there is to write while calls are under way."""
         ledger, found = self._pipeline.ledger, list[Offer]()
         if len(self._waiting) >= FEW:
             # The timer stays: what comes later may not find a crowd.

@@ -31,6 +31,8 @@ from checkrein.execute.stubs import Described
 
 ROUNDS = int(os.environ.get("CHECKREIN_BENCH_EVAL", "60"))
 CALLS, SESSIONS, MANY, SUSPENDED = 20, 64, max(ROUNDS * 16, 100), 100
+# Calls are timed in so many passes, with everything else in between: a machine has its moments.
+PASSES = 3
 LANGUAGES = ("python", "javascript")
 SETTINGS = """
 [gateway]
@@ -100,7 +102,7 @@ def runs(words: list[str]) -> dict[str, list[float]]:
     }
     taken: dict[str, list[float]] = {label: [] for label in work}
     try:
-        for number in range(ROUNDS + 5):
+        for number in range(ROUNDS // PASSES + 5):
             for label in chance.sample(list(work), len(work)):
                 seconds = work[label]()
                 if number >= 5:
@@ -290,10 +292,13 @@ def section() -> str:
     words, _, what = upstream()
     aside = put_away()
     with house(words, SETTINGS):
-        taken = runs(words)
+        passes = [runs(words)]
         rates = {each: (rate(words, each, 1, ROUNDS), rate(words, each, SESSIONS, 5)) for each in LANGUAGES}
+        passes.append(runs(words))
         grown = growth(words)
         held, processes = waiting()
+        passes += [runs(words) for _ in range(PASSES - len(passes))]
+    taken = {label: [seconds for each in passes for seconds in each[label]] for label in passes[0]}
     direct = half(taken["direct"]) * 1e3
     rows = []
     for each in LANGUAGES:
@@ -323,7 +328,7 @@ def section() -> str:
 Each call of a script is judged, recorded and committed before the server behind hears of it; goals in
 brackets. The tool is `echo` of {what}: {direct:.2f} ms a call
 when asked directly, {judged:.2f} ms as a call of its own through the gateway. Runs of {CALLS} calls one
-after the other and runs without calls, p50 of {ROUNDS}, in turn; an empty run is everything from the client's
+after the other and runs without calls, p50 of {ROUNDS} in {PASSES} passes, in turn; an empty run is everything from the client's
 request to its answer. A script is put away sealed, and taken up to its end. Runs a second have five calls
 each (goal: many sessions get at least what one gets).
 

@@ -76,7 +76,7 @@ class Outcomes:
         return list(self._handed)
 
     def enough(self) -> bool:
-        """Whether there is so much to write that a single call's way to its server and back is time for it."""
+        """Whether there is so much to write that a single call's way to its server is time for it."""
         return len(self._waiting) >= MANY
 
     def meanwhile(self) -> list[Offer]:

@@ -328,9 +328,9 @@ def section() -> str:
 Each call of a script is judged, recorded and committed before the server behind hears of it; goals in
 brackets. The tool is `echo` of {what}: {direct:.2f} ms a call
 when asked directly, {judged:.2f} ms as a call of its own through the gateway. Runs of {CALLS} calls one
-after the other and runs without calls, p50 of {ROUNDS} in {PASSES} passes, in turn; an empty run is everything from the client's
-request to its answer. A script is put away sealed, and taken up to its end. Runs a second have five calls
-each (goal: many sessions get at least what one gets).
+after the other and runs without calls, p50 of {ROUNDS} in {PASSES} passes, in turn; an empty run is
+everything from the client's request to its answer. A script is put away sealed, and taken up to its end.
+Runs a second have five calls each (goal: many sessions get at least what one gets).
 
 {table(head, rows)}
 {MANY:,} runs grew the server and its workers by {grown / 1e6:.1f} MB (goal < 50 MB for 1,000).

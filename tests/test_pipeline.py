@@ -148,9 +148,21 @@ def test_what_waits_for_the_disk_is_known_before(pipeline, project):
     assert durable == {"ls": False, "rm -rf /": True}
 
 
-def test_what_cannot_be_considered_is_refused(pipeline, monkeypatch):
+def test_what_cannot_be_judged_is_refused_and_on_the_record(pipeline, monkeypatch):
     monkeypatch.setattr(pipeline, "judge", lambda *_args, **_more: 1 / 0)
-    assert pipeline.consider(bash("ls")).verdict.word == "deny"
+    decided = pipeline.decide(bash("ls"), hold=lambda judged: "", asking=True)
+    assert (decided.verdict.word, decided.verdict.stage, decided.asked) == ("deny", "judge", False)
+    assert "could not be judged: ZeroDivisionError" in decided.verdict.reasons[0].text
+    (found,) = entries(pipeline.store, Filter())
+    assert (found.id, found.decision, found.stage) == (decided.entry, "blocked", "judge")
+
+
+def test_what_can_be_neither_judged_nor_recorded_is_refused(pipeline, monkeypatch):
+    monkeypatch.setattr(pipeline, "judge", lambda *_args, **_more: 1 / 0)
+    monkeypatch.setattr(pipeline.policies, "of", lambda *_args, **_more: None.nothing)
+    verdict = pipeline.decide(bash("ls")).verdict
+    assert (verdict.word, verdict.stage) == ("deny", "record")
+    assert "ZeroDivisionError" in verdict.reasons[0].text and kinds(pipeline) == []
 
 
 def test_a_yes_that_another_used_up_meanwhile_is_asked_for_again(pipeline, project):

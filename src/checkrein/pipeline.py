@@ -117,8 +117,20 @@ class Pipeline:
             if asks:
                 judged = self._judging.worth_asking(call, judged)
         except Exception as error:  # noqa: BLE001 - INVARIANT: what cannot be judged is refused
-            return Decided(entry, _unrecorded(UNKNOWN_RISK, error))
+            return self._unjudged(entry, call, error, again)
         return Considered(entry, call, judged, asks and judged.verdict.word == "ask", again)
+
+    def _unjudged(
+        self, entry: str, call: ToolCall, error: Exception, again: Callable[[], Decided]
+    ) -> Considered | Decided:
+        """A refusal on its way to the record, like any other; without one only where that fails too."""
+        try:
+            force = self.policies.of(call.project, call.door, profile=call.profile)
+        except Exception:  # noqa: BLE001 - what was wrong first is what is said
+            return Decided(entry, _unrecorded(UNKNOWN_RISK, error))
+        text, remedy = _explained(error)
+        verdict = refuse("judge", f"The call could not be judged: {text}", remedy, UNKNOWN_RISK)
+        return Considered(entry, call, Judged(verdict, force, _NO_BOOK), False, again)
 
     def settle(self, considered: Considered) -> Decided:
         """The second half of `decide`: record the verdict, then let it leave."""
@@ -254,13 +266,15 @@ def _held(verdict: Verdict, why: str) -> Verdict:
 
 
 def _unrecorded(risk: Risk, error: BaseException) -> Verdict:
-    remedy = (
-        error.remedy
-        if isinstance(error, CheckreinError)
-        else "Report this; such calls are refused until then."
-    )
-    text = error.message if isinstance(error, CheckreinError) else f"{type(error).__name__}: {error}"
+    text, remedy = _explained(error)
     return refuse("record", f"The call could not be judged and recorded: {text}", remedy, risk)
+
+
+def _explained(error: BaseException) -> tuple[str, str]:
+    """What went wrong, and what to do about it."""
+    if isinstance(error, CheckreinError):
+        return error.message, error.remedy
+    return f"{type(error).__name__}: {error}", "Report this; such calls are refused until then."
 
 
 def _unsettled(tx: Transaction, session: str) -> list[str]:

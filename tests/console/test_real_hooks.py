@@ -104,6 +104,11 @@ def test_a_server_that_was_killed_mid_question_is_asked_again(tab, serving, pre)
     # The first tab goes on where this browser signed in anew.
     tab.wait_for_url(f"**{other.evaluate('document.body.dataset.place')}/")
     hook = Hook(serving, pre("make shown", call="toolu_2"))
+    # A yes given before it came would not be for it.
+    deadline = time.monotonic() + 30
+    while len(serving.records("asked")) < 2:
+        assert time.monotonic() < deadline, "it was not asked again"
+        time.sleep(0.01)
     card(tab, "make shown").get_by_role("button", name=re.compile("^Approve")).first.click()
     assert hook.answer()["permissionDecision"] == "allow"
     lost.join(10)

@@ -361,3 +361,17 @@ def test_a_worker_that_comes_when_nobody_waits_any_more_is_gone():
 
     assert with_engine(use, workers=1) == 0
     assert workers() == {}
+
+
+def test_a_worker_that_comes_while_everything_ends_ends_too():
+    async def use(engine):
+        for _ in range(8):
+            starting = asyncio.ensure_future(run_in(engine, "await fs__read(n=1)"))
+            await asyncio.sleep(random.random() / 200)
+            await engine.close()
+            assert not engine._idle and not engine._coming
+            await asyncio.wait([starting], timeout=20)
+            assert starting.done()
+        return workers()
+
+    assert with_engine(use) == {}

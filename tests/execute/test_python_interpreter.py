@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from checkrein.execute import python_interpreter
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import Fault
 from checkrein.execute.python_interpreter import Interpreter, StoppedError
@@ -148,3 +149,17 @@ def test_a_turn_that_is_given_up_ends_with_its_worker():
         await other.release()
 
     with_interpreter(use, Wanted(Names(TOOLS, ""), Limits(seconds=60)))
+
+
+def test_a_worker_that_hangs_while_it_is_put_away_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(python_interpreter, "_PUT_AWAY_SECONDS", 0.2)
+
+    async def use(interpreter, _engine):
+        await interpreter.begin(checked=False)
+        await fed(interpreter, "await asyncio.sleep(5)")
+        freeze(interpreter.worker.pid)
+        await interpreter.put_away()
+        return interpreter.worker, interpreter.shelf
+
+    assert with_interpreter(use) == (None, b"")
+    assert workers() == {}

@@ -31,7 +31,7 @@ def waiting(**more):
 def test_an_answer_is_handed_over_once_and_to_its_own_call():
     pending = waiting()
     with pytest.raises(InputError, match="Nobody waits for call 5"):
-        pending.take({4: Answer(value=1), 5: Answer(value=2)})
+        pending.check({4: Answer(value=1), 5: Answer(value=2)})
     # What was refused was refused whole.
     assert pending.wanted == (READ,) and not pending.held
     pending.take({4: Answer(value=1)})

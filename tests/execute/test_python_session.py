@@ -2,10 +2,12 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
 from checkrein.errors import InputError
+from checkrein.execute import python_session
 from checkrein.execute.python_words import Called, Waiting, answer
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
 from scripts import SECOND, TOOLS, follow, run, run_in, with_engine
@@ -284,6 +286,9 @@ def test_a_result_larger_than_the_limit_ends_the_run(value):
     assert run("'x' * 2000", limits=Limits(result=1000)).kind == "output"
 
 
+GATHERED = "(await asyncio.gather(fs__read(path='a')))[0]"
+
+
 def test_a_result_nested_beyond_reason_is_refused():
     failed = run("x = []\nfor i in range(200000):\n    x = [x]\nx")
     assert failed.kind == "error"
@@ -365,3 +370,31 @@ def test_a_call_that_nobody_awaited_is_no_argument():
     failed = run("f = fs__delete\nx = fs__read(path='a')\nf(path=x)", seen=seen)
     assert failed.kind == "error" and "write `await` before it" in failed.message
     assert {wanted.name for step in seen for wanted in step} <= {"fs__read"}
+
+
+@pytest.mark.parametrize("value", ["short", ["x"] * 50_000], ids=["little", "much"])
+@pytest.mark.parametrize("source", ["await fs__read(path='a')", "fs__read(path='a')", GATHERED])
+def test_much_of_a_value_is_gone_through_beside_the_loop(monkeypatch, value, source):
+    """In and out: whoever else is served does not wait for it."""
+    here, where = threading.get_ident(), set()
+
+    def noted(name):
+        work = getattr(python_session, name)
+
+        def note(*given):
+            where.add(threading.get_ident() == here)
+            return work(*given)
+
+        return note
+
+    for name in ("answer", "answers"):
+        # What only says that an answer will come is always said at once.
+        monkeypatch.setattr(python_session, name, noted(name))
+
+    def answer(wanted):
+        assert wanted.arguments["path"] in ("a", value)
+        return Answer(value=value)
+
+    ended = run(f"x = {source}\nawait fs__read(path=x)", answer=answer)
+    assert ended == Ended(value)
+    assert (False in where) is (value != "short")

@@ -35,6 +35,8 @@ class PythonEngine:
         self.spares = Spares(lambda wanted: self.hire(wanted, checked=True), self.dismiss)
         self._sessions: set[PythonSession] = set()
         self._idle: dict[Worker, asyncio.TimerHandle] = {}
+        # Workers on their way to somebody, and back.
+        self._coming: set[asyncio.Future[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def open(self, tools: Sequence[Tool], limits: Limits, *, stubs: str = "") -> PythonSession:
@@ -51,8 +53,9 @@ class PythonEngine:
         for session in tuple(self._sessions):
             await session.close()
         await self.spares.close()
-        while self._leaving:
-            await asyncio.gather(*self._leaving)
+        # INVARIANT: one that comes for somebody who has given up is ended with the others.
+        while under_way := {*self._coming, *self._leaving}:
+            await asyncio.wait(under_way)
         while self._idle:
             await self._taken().bury()
 
@@ -61,6 +64,15 @@ class PythonEngine:
 
     async def hire(self, wanted: Wanted, *, checked: bool) -> Worker:
         """A worker that is ready for a script; raises NoInterpreterError."""
+        coming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._coming.add(coming)
+        try:
+            return await self._hired(wanted, checked=checked)
+        finally:
+            self._coming.discard(coming)
+            coming.set_result(None)
+
+    async def _hired(self, wanted: Wanted, *, checked: bool) -> Worker:
         while self._idle:
             if await self._ready(worker := self._taken(), wanted, checked=checked):
                 return worker

@@ -20,6 +20,7 @@ from checkrein.execute.python_worker import LostError, Worker
 from checkrein.execute.seats import Seats
 
 _OWN_GRACE = 0.6
+_PUT_AWAY_SECONDS = 10.0
 # Beside its calls a script looks up names and sleeps; each is a turn.
 _TURNS_PER_CALL, _SPARE_TURNS = 4, 2_000
 ENDED = Fault("crash", "The script was ended.")
@@ -160,9 +161,10 @@ class Interpreter:
     async def put_away(self) -> None:
         """Into bytes, and the worker is somebody else's."""
         if self.worker is not None:
-            # One that ended on its way has none to give.
-            with contextlib.suppress(LostError):
-                event = await self.worker.ask(DUMP)
+            # One that ended on its way, or hangs, has none to give.
+            with contextlib.suppress(LostError, TimeoutError):
+                async with asyncio.timeout(_PUT_AWAY_SECONDS):
+                    event = await self.worker.ask(DUMP)
                 self.shelf = event.state if isinstance(event, Dumped) else b""
             await self.release()
 

@@ -35,11 +35,14 @@ class Pending:
     def wanted(self) -> tuple[Wanted, ...]:
         return tuple(self.calls[number] for number in sorted(self.calls))
 
-    def take(self, answers: Mapping[int, Answer]) -> None:
-        """Answers from outside; raises InputError where nobody waits for one."""
+    def check(self, answers: Mapping[int, Answer]) -> None:
+        """Raises InputError where nobody waits for one."""
         if not answers.keys() <= self.calls.keys():
             unknown = min(answers.keys() - self.calls.keys())
             raise InputError(f"Nobody waits for call {unknown}.")
+
+    def take(self, answers: Mapping[int, Answer]) -> None:
+        """Answers from outside, which were checked."""
         for number, answer in answers.items():
             self.held[number] = settled(self.calls.pop(number).name, answer)
 

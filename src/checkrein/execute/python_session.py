@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from checkrein.errors import InputError
 from checkrein.execute.python_console import Console
@@ -21,7 +22,7 @@ from checkrein.execute.python_prelude import Asked, Names, help_out
 from checkrein.execute.python_spares import Passed
 from checkrein.execute.python_spares import Wanted as Worker
 from checkrein.execute.python_state import State, pack
-from checkrein.execute.python_values import NotPlainError, TooLargeError, plain
+from checkrein.execute.python_values import NotPlainError, TooLargeError, is_long, plain
 from checkrein.execute.python_words import (
     Called,
     Completed,
@@ -38,8 +39,9 @@ from checkrein.execute.python_words import (
 )
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused, Step, Wanted
 
+T = TypeVar("T")
 # An answer that will come: the script goes on without it, as far as it can.
-_LATER: dict[str, Any] = {"future": ...}
+_LATER: dict[str, Any] = {"future": True}
 
 
 class PythonSession:
@@ -68,11 +70,11 @@ class PythonSession:
     async def resume(self, answers: Mapping[int, Answer]) -> Step:
         if self._phase != "paused":
             raise InputError("This script does not wait for answers.")
-        self._pending.take(answers)
+        self._pending.check(answers)
         self._phase = "running"
         self._engine.seats.wake(id(self))
         async with self._lock:
-            return await self._guarded(self._go_on())
+            return await self._guarded(self._go_on(answers))
 
     async def dump(self) -> bytes:
         if self._phase != "paused":
@@ -165,7 +167,8 @@ class PythonSession:
                 raise StoppedError(fault)
             await interpreter.step(feed(source, checked=False))
 
-    async def _go_on(self) -> Step:
+    async def _go_on(self, given: Mapping[int, Answer]) -> Step:
+        await self._aside([each.value for each in given.values()], partial(self._pending.take, given))
         if self.interpreter.worker is None:
             await self._seat()
         pending, at = self._pending, self.interpreter.at
@@ -199,12 +202,22 @@ class PythonSession:
 
     async def _reply(self, number: int, settled: dict[str, Any], *, awaited: bool = False) -> None:
         """On, with an answer to what the script stands at. `awaited`: it is a call it awaits at once."""
-        await self.interpreter.step(answers({number: settled}) if awaited else answer(number, settled))
+        write = partial(answers, {number: settled}) if awaited else partial(answer, number, settled)
+        await self.interpreter.step(await self._aside(settled, write))
+
+    async def _aside(self, value: Any, work: Callable[[], T]) -> T:
+        """Work with a value: here, or beside the loop where there is much of it."""
+        if not is_long(value):
+            return work()
+        with self.interpreter.spending():
+            made = await asyncio.to_thread(work)
+        self.interpreter.check_open()
+        return made
 
     async def _answer(self, at: Called) -> None:
+        ask = partial(self._names.asked, at.name, at.positional, at.named)
         try:
-            with self.interpreter.spending():
-                asked = None if at.owned else self._names.asked(at.name, at.positional, at.named)
+            asked = None if at.owned else await self._aside((at.positional, at.named), ask)
         except NotPlainError as error:
             await self._refuse(at, "TypeError", str(error))
             return
@@ -264,7 +277,7 @@ class PythonSession:
                 return False
             await self.interpreter.nap(pending.until_due(at.numbers))
             ready = pending.woken(at.numbers)
-        await self.interpreter.step(answers(ready))
+        await self.interpreter.step(await self._aside(ready, partial(answers, ready)))
         return True
 
     def _pause(self) -> Paused:

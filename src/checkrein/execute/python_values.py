@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from checkrein.call import canonical
 from checkrein.execute.python_graph import Cycle, Odd, Shown
 from checkrein.execute.sandbox import DEEPEST_VALUE, LARGEST_VALUE, Answer
@@ -18,6 +20,8 @@ from checkrein.execute.sandbox import DEEPEST_VALUE, LARGEST_VALUE, Answer
 # So many bytes of JSON come of one that was counted, at most: of a number.
 _DENSEST = 32
 _LONGEST_ERROR = 16 << 10
+_LONG = 16 << 10
+_JSON = msgspec.json.Encoder()
 
 
 class NotPlainError(Exception):
@@ -124,6 +128,14 @@ def plain(value: Any, *, most: int = LARGEST_VALUE, lenient: bool = False) -> An
     if doubtful and len(canonical(copied)) > most:
         raise TooLargeError(f"is larger than {most} bytes as JSON")
     return copied
+
+
+def is_long(value: Any) -> bool:
+    """Whether going through it takes so long that it is done beside the loop."""
+    try:
+        return len(_JSON.encode(value)) > _LONG
+    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError):
+        return True
 
 
 def arguments(name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from checkrein.execute.python_wire import (
     count,
     fields,
     frame,
+    head,
     message,
     numbers,
     part,
+    parts,
     real,
     text,
     varint,
@@ -73,9 +75,27 @@ def test_what_is_cut_off_or_no_field_is_refused(sent):
         fields(sent)
 
 
+@given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 40]), st.binary(max_size=200))))
+def test_all_of_one_field_are_read_in_order(some):
+    sent = b"".join(part(number, value) for number, value in some)
+    for field in (2, 40):
+        assert parts(sent, field) == [value for number, value in some if number == field]
+
+
+@given(st.binary(max_size=400))
+def test_whatever_a_stranger_sends_is_read_the_same_in_every_way(sent):
+    try:
+        found = [value for number, value in fields(sent) if number == 2]
+    except BrokenFrameError:
+        with pytest.raises(BrokenFrameError):
+            parts(sent, 2)
+    else:
+        assert parts(sent, 2) == found
+
+
 @given(st.binary(max_size=400))
 def test_whatever_a_stranger_sends_is_fields_or_refused(sent):
-    for read in (fields, numbers, Reader().feed):
+    for read in (fields, numbers, head, Reader().feed):
         try:
             read(sent)
         except BrokenFrameError:

@@ -20,6 +20,7 @@ from checkrein.execute.python_wire import (
     message,
     numbers,
     part,
+    parts,
     real,
     text,
     varint,
@@ -142,9 +143,8 @@ def _whole(value: int) -> bytes:
 def values(body: Any) -> list[Any]:
     """The values of all nodes; raises BrokenFrameError."""
     made: list[Any] = []
-    for field, node in message(body):
-        if field == 2:
-            made.append(_value(node, made))
+    for node in parts(body, 2):
+        made.append(_PLAINEST[node] if node in _PLAINEST else _value(node, made))
     return made
 
 
@@ -190,8 +190,10 @@ def _items(body: Any, made: list[Any]) -> list[Any]:
     found: list[Any] = []
     for field, value in message(body):
         if field == 1:
-            indexes = numbers(value) if isinstance(value, bytes) else [value]
-            found += [held(made, index) for index in indexes]
+            try:
+                found += [made[index] for index in (numbers(value) if isinstance(value, bytes) else [value])]
+            except IndexError:
+                raise BrokenFrameError("a value that is not there") from None
     return found
 
 
@@ -260,6 +262,14 @@ def _instance(body: Any, made: list[Any]) -> Odd:
     return Odd(kind.attributes["name"], attributes=attributes)
 
 
+# What there may be many of, as it is written: looked up, not read.
+_PLAINEST: dict[bytes, Any] = {
+    part(_NONE): None,
+    whole(_BOOL, 0): False,
+    whole(_BOOL, 1): True,
+    part(_STR): "",
+    **{_whole(number): number for number in range(-64, 1_024)},
+}
 _READ: dict[int, Callable[[Any, list[Any]], Any]] = {
     _NONE: lambda _body, _made: None,
     _BOOL: lambda body, _made: bool(count(body)),

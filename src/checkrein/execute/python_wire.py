@@ -89,34 +89,34 @@ def fields(data: bytes) -> list[tuple[int, Any]]:
     """Every field with its number: whole numbers as such, all else as bytes. Raises BrokenFrameError."""
     found: list[tuple[int, Any]] = []
     at, end = 0, len(data)
+    while at < end:
+        number, value, at = _one(data, at)
+        found.append((number, value))
+    if at > end:
+        raise BrokenFrameError("a field is cut off")
+    return found
+
+
+def _one(data: bytes, at: int) -> tuple[int, Any, int]:
+    """The field that begins there, and where the next does."""
     try:
-        while at < end:
-            key = data[at]
+        key = data[at]
+        at += 1
+        if key > 127:
+            key, at = _long(data, at, key)
+        kind = key & 7
+        if kind in (_BYTES, _NUMBER):
+            size = data[at]
             at += 1
-            if key > 127:
-                key, at = _long(data, at, key)
-            kind = key & 7
-            if kind == _BYTES:
-                size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = _long(data, at, size)
-            elif kind == _NUMBER:
-                number = data[at]
-                at += 1
-                if number > 127:
-                    number, at = _long(data, at, number)
-                found.append((key >> 3, number))
-                continue
-            else:
-                size = _fixed(kind)
-            begin, at = at, at + size
-            if at > end:
-                raise BrokenFrameError("a field is cut off")
-            found.append((key >> 3, data[begin:at]))
+            if size > 127:
+                size, at = _long(data, at, size)
+            if kind == _NUMBER:
+                return key >> 3, size, at
+        else:
+            size = _fixed(kind)
     except IndexError:
         raise BrokenFrameError("a field is cut off") from None
-    return found
+    return key >> 3, data[at : at + size], at + size
 
 
 def head(data: bytes) -> tuple[int, bytes] | None:
@@ -130,6 +130,26 @@ def head(data: bytes) -> tuple[int, bytes] | None:
         except IndexError:
             return None
     return (data[0] >> 3, data[begin : begin + size]) if begin + size <= len(data) else None
+
+
+def parts(data: Any, field: int) -> list[Any]:
+    """All there is of one field. Of short messages there may be many: each is cut out right here."""
+    if not isinstance(data, bytes):
+        raise BrokenFrameError("a number where a message belongs")
+    found: list[Any] = []
+    key, at, end = field << 3 | _BYTES, 0, len(data)
+    while at < end:
+        if data[at] == key and at + 1 < end and data[at + 1] < 128:
+            begin = at + 2
+            at = begin + data[at + 1]
+            found.append(data[begin:at])
+        else:
+            number, value, at = _one(data, at)
+            if number == field:
+                found.append(value)
+    if at > end:
+        raise BrokenFrameError("a field is cut off")
+    return found
 
 
 def numbers(data: bytes) -> list[int]:

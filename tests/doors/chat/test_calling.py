@@ -265,9 +265,9 @@ def test_a_question_nobody_answers_in_time_is_a_no(talking, user_settings):
     talk.pipeline.clock = lambda: clock() + ahead[0]
     run = talk.say(PUT, "/then", "/results")
     (asked,) = talk.asked()
+    eventually(lambda: talk.pipeline.broker.is_awaited(asked["entry"]))
     ahead[0] = 400.0
     # Whoever waits looks by himself; the word only makes it sooner.
-    eventually(lambda: talk.pipeline.broker.is_awaited(asked["entry"]))
     talk.pipeline.broker.settled(asked["entry"])
     assert talk.over(run) == "end"
     assert talk.tools.ran == []

@@ -163,3 +163,18 @@ def test_a_worker_that_hangs_while_it_is_put_away_is_not_waited_for(monkeypatch)
 
     assert with_interpreter(use) == (None, b"")
     assert workers() == {}
+
+
+def test_a_worker_that_goes_on_after_it_was_told_to_end_the_script_is_not_followed():
+    async def use(interpreter, _engine):
+        await interpreter.begin(checked=False)
+        interpreter._turns_left = 1
+
+        async def deaf(_request):
+            return Completed(1)
+
+        interpreter.worker.ask = deaf
+        with pytest.raises(StoppedError):
+            await fed(interpreter, "1")
+
+    with_interpreter(use)

@@ -398,3 +398,13 @@ def test_much_of_a_value_is_gone_through_beside_the_loop(monkeypatch, value, sou
     ended = run(f"x = {source}\nawait fs__read(path=x)", answer=answer)
     assert ended == Ended(value)
     assert (False in where) is (value != "short")
+
+
+LAUGHS = "x = [1] * 10\nfor _ in range(12):\n    x = [x] * 10\n"
+
+
+@pytest.mark.parametrize("use", ["fs__read(path=x)", "await fs__read(path=x)", "x", "yaml.stringify(x)"])
+def test_what_is_small_in_the_script_and_without_end_outside_is_refused(use):
+    """INVARIANT: nobody here goes through more of a script's value than may cross."""
+    failed = run(LAUGHS + use, limits=Limits(seconds=30.0))
+    assert isinstance(failed, Failed) and "larger than" in failed.message

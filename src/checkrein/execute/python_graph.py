@@ -34,7 +34,7 @@ _DICT, _SET, _FROZEN, _DATE, _TIME, _DATETIME, _DELTA = 14, 15, 16, 17, 18, 19, 
 _EXCEPTION, _TYPE, _INSTANCE, _FUNCTION, _BUILTIN, _REPR, _CYCLE, _MODULE = 22, 23, 24, 25, 26, 29, 30, 32
 # The others, by what scripts call them.
 _CALLED = {1: "ellipsis", 3: "NotImplementedType", 13: "named tuple", 21: "timezone", 27: "path", 28: "file"}
-_CALLED |= {_BYTES: "bytes", 31: "complex", _MODULE: "module", _TYPE: "type"}
+_CALLED |= {_BYTES: "bytes", 31: "complex", _MODULE: "module"}
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 _KEYS = frozenset((str, int, float, bool, type(None)))
 
@@ -45,6 +45,13 @@ class Odd(msgspec.Struct, frozen=True, eq=False):
     name: str
     items: list[Any] | None = None
     attributes: dict[Any, Any] | None = None
+
+
+class Kind(msgspec.Struct, frozen=True, eq=False):
+    """A type, and whether it is a data class."""
+
+    name: str
+    data: bool
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -247,19 +254,17 @@ def _named(body: Any, _made: list[Any]) -> Odd:
     return Odd(words(dict(message(body)).get(1, b"")))
 
 
-def _type(body: Any, _made: list[Any]) -> Any:
+def _type(body: Any, _made: list[Any]) -> Kind:
     found = dict(message(body))
-    # A class of the script's own, and whether it is a data class.
-    return Odd("type", attributes={"name": words(found.get(1, b"")), "data": bool(found.get(4))})
+    return Kind(words(found.get(1, b"")), bool(found.get(4)))
 
 
 def _instance(body: Any, made: list[Any]) -> Odd:
     found = dict(message(body))
     kind = held(made, found.get(1, 0))
-    if not isinstance(kind, Odd) or kind.attributes is None:
+    if not isinstance(kind, Kind):
         raise BrokenFrameError("an instance of no class")
-    attributes = _dict(found.get(3, b""), made) if kind.attributes["data"] else None
-    return Odd(kind.attributes["name"], attributes=attributes)
+    return Odd(kind.name, attributes=_dict(found.get(3, b""), made) if kind.data else None)
 
 
 # What there may be many of, as it is written: looked up, not read.

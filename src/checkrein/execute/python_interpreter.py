@@ -123,6 +123,8 @@ class Interpreter:
         self._turns_left -= 1
         if not self._turns_left:
             await self.step(abort("RuntimeError", "the script looked up names, slept and called too often"))
+            # INVARIANT: whatever a worker makes of that, its script goes no further.
+            raise StoppedError(_CRASHED)
 
     def _watch(self) -> None:
         """One alarm for all turns: when it rings too early for the turn under way, it is set again."""

@@ -11,17 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from checkrein.call import canonical
-from checkrein.execute.python_graph import Cycle, Odd, Shown
+from checkrein.execute.python_graph import Cycle, Kind, Odd, Shown
 from checkrein.execute.sandbox import DEEPEST_VALUE, LARGEST_VALUE, Answer
 
 # So many bytes of JSON come of one that was counted, at most: of a number.
 _DENSEST = 32
 _LONGEST_ERROR = 16 << 10
 _LONG = 16 << 10
-_JSON = msgspec.json.Encoder()
 
 
 class NotPlainError(Exception):
@@ -93,7 +90,7 @@ class _Copy:
             return value.text
         if isinstance(value, Odd) and value.items is not None:
             return [self.of(item, depth + 1) for item in value.items]
-        if isinstance(value, Odd) and value.attributes is not None and value.name != "type":
+        if isinstance(value, Odd) and value.attributes is not None:
             return self._object(value.attributes, depth)
         if isinstance(value, (datetime.date, datetime.time)):
             return value.isoformat()
@@ -116,6 +113,8 @@ def _whole(value: int) -> int:
 def _called(value: Any) -> str:
     if isinstance(value, Shown):
         return value.text[:60]
+    if isinstance(value, Kind):
+        return "type"
     return value.name if isinstance(value, Odd) else type(value).__name__
 
 
@@ -132,10 +131,14 @@ def plain(value: Any, *, most: int = LARGEST_VALUE, lenient: bool = False) -> An
 
 def is_long(value: Any) -> bool:
     """Whether going through it takes so long that it is done beside the loop."""
+    # INVARIANT: only so much of it is looked at: what a script shares within a value has no end outside.
     try:
-        return len(_JSON.encode(value)) > _LONG
-    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError):
+        _Copy(most=_LONG, lenient=True).of(value)
+    except TooLargeError:
         return True
+    except NotPlainError:
+        return False
+    return False
 
 
 def arguments(name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def program() -> Path:
     # INVARIANT: it is not looked for anywhere else: whatever is first on a path may be anybody's.
     for each in package.files or ():
         found = Path(str(package.locate_file(each))).resolve()
-        if found.stem == _PROGRAM and found.is_file():
+        if each.name == _PROGRAM and found.is_file():
             return found
     raise _missing(f"{_PACKAGE} has no program {_PROGRAM}")
 

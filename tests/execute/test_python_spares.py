@@ -1,6 +1,8 @@
 """A worker that is ready, and a check that passed before, save time and nothing else."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 
@@ -145,6 +147,19 @@ def test_a_worker_that_cannot_be_had_is_the_next_scripts_trouble():
         await spares.close()
 
     asyncio.run(go())
+
+
+def test_a_spare_that_died_meanwhile_is_nobodys_trouble():
+    async def use(engine):
+        await begun(engine, "1")
+        spare = await ready(engine)
+        os.kill(spare.pid, signal.SIGKILL)
+        while not spare.lost:
+            await asyncio.sleep(0.01)
+        _, step = await begun(engine, "2")
+        return step, await ready(engine) is spare
+
+    assert with_engine(use) == (Ended(2, ""), False)
 
 
 def test_the_warm_up_is_right_in_itself():

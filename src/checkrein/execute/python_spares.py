@@ -58,6 +58,9 @@ class Spares:
         if self._ready is None or not self._ready[0].same(wanted):
             return None
         worker, self._ready = self._ready[1], None
+        if worker.lost:
+            self._dismiss(worker)
+            return None
         return worker
 
     def prepare(self, wanted: Wanted) -> None:

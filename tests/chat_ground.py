@@ -19,9 +19,9 @@ from checkrein.store.questions import waiting
 from checkrein.store.records import of_entries
 from checkrein.store.rules import add_rule, delete_rule
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE, until
 
 OVER = ("end", "error", "aborted")
-SECONDS = 30.0
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -228,7 +228,7 @@ class Talk:
             ]
             if len(found) >= count:
                 return found[count - 1]
-            assert time.monotonic() - begun < SECONDS, f"never {kinds}: {self.kinds(since)}"
+            assert time.monotonic() - begun < PATIENCE, f"never {kinds}: {self.kinds(since)}"
             self.look(wait=1.0)
 
     def kinds(self, since=0):
@@ -237,14 +237,14 @@ class Talk:
     def over(self, run):
         """Follow to the end of a run; what it ended with."""
         found = self.until(*OVER, run=run, since=0)
-        eventually(lambda: not self.chat._runs.of_session(self.id))
+        until(lambda: not self.chat._runs.of_session(self.id))
         self.look()
         return found["kind"]
 
     def ended(self, run):
         """What the store says of a run once it is over, whoever began it."""
         over = ("done", "failed", "aborted", "interrupted")
-        eventually(lambda: self.store.get_run(run).state in over and run not in self.chat._runs.live)
+        until(lambda: self.store.get_run(run).state in over and run not in self.chat._runs.live)
         return self.store.get_run(run).state
 
     def finish(self, *lines, **more):
@@ -267,7 +267,7 @@ class Talk:
             views = self.chat.session(id=self.id)["calls"].values()
             return [each for each in views if each.get("question")]
 
-        eventually(lambda: len(found()) >= count)
+        until(lambda: len(found()) >= count)
         return found()
 
     def approve(self, call, **more):
@@ -339,7 +339,7 @@ def kill(talk):
         gate.wait()
 
     talk.chat._own.loop.call_soon_threadsafe(freeze)
-    assert stopped.wait(SECONDS)
+    assert stopped.wait(PATIENCE)
     talk.killed = True
     talk.pipeline.store.close()
 
@@ -347,10 +347,3 @@ def kill(talk):
 def told(talk, kind):
     """What was told of a kind, in order."""
     return [each["data"] for each in talk.seen if each["kind"] == kind]
-
-
-def eventually(true, seconds=SECONDS):
-    begun = time.monotonic()
-    while not true():
-        assert time.monotonic() - begun < seconds, "it never came to be"
-        time.sleep(0.005)

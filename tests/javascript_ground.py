@@ -12,9 +12,11 @@ from pathlib import Path
 from checkrein.execute.javascript import JavaScriptEngine
 from checkrein.execute.sandbox import Answer, Limits, Paused, Tool
 from checkrein.settings.sources import state_dir
+from patience import PATIENCE
 
 TOOLS = tuple(Tool(name) for name in ("fs__read", "fs__delete", "mail__send"))
-SECOND = Limits(seconds=1.0)
+# What is not about time has much of it; the rest says so.
+LONG, SECOND = Limits(seconds=PATIENCE), Limits(seconds=1.0)
 
 
 @functools.cache
@@ -28,7 +30,7 @@ def compiled():
 @functools.cache
 def _filled():
     async def nothing(_engine):
-        session = await _engine.open(TOOLS, SECOND)
+        session = await _engine.open(TOOLS, LONG)
         await session.start("1")
         await session.close()
 
@@ -66,7 +68,7 @@ async def follow(session, step, answer=echo):
     return step
 
 
-async def run_in(engine, source, answer=echo, limits=SECOND, tools=TOOLS):
+async def run_in(engine, source, answer=echo, limits=LONG, tools=TOOLS):
     session = await engine.open(tools, limits)
     try:
         return await follow(session, await session.start(source), answer)
@@ -74,7 +76,7 @@ async def run_in(engine, source, answer=echo, limits=SECOND, tools=TOOLS):
         await session.close()
 
 
-def run(source, answer=echo, limits=SECOND, tools=TOOLS):
+def run(source, answer=echo, limits=LONG, tools=TOOLS):
     return with_engine(lambda engine: run_in(engine, source, answer, limits, tools))
 
 

@@ -23,6 +23,7 @@ from checkrein.doors.gateway.messages import (
 from checkrein.doors.gateway.tokens import Tokens
 from checkrein.store.gateway_clients import CLIENTS, GatewayClient
 from checkrein.store.tokens import hash_of
+from patience import PATIENCE
 
 BOTH = "application/json, text/event-stream"
 META = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
@@ -143,7 +144,7 @@ class Running:
         self.port = self.run(self.front.open(0))
 
     def run(self, work):
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
 
     def call(self, function, *given):
         async def inside():
@@ -156,7 +157,7 @@ class Running:
             each.close()
         self.run(self.front.close())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self.loop.close()
 
     def token(self, name="laptop"):
@@ -200,7 +201,7 @@ class HttpClient:
 
     def __init__(self, port, token):
         self.port, self.token, self.session = port, token, None
-        self.line = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+        self.line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
 
     def close(self):
         self.line.close()
@@ -258,11 +259,4 @@ def drained(line):
     return b"".join(parts)
 
 
-def until(check, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.005)
-
-
-__all__ = ["HANDSHAKE", "HttpClient", "PlayingHub", "Reply", "Running", "drained", "events", "raw", "until"]
+__all__ = ["HANDSHAKE", "HttpClient", "PlayingHub", "Reply", "Running", "drained", "events", "raw"]

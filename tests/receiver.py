@@ -5,6 +5,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from patience import until
+
 
 class Received:
     def __init__(self, path, headers, body):
@@ -49,12 +51,9 @@ class Receiver:
     def apprise(self):
         return f"json://127.0.0.1:{self.port}/in"
 
-    def wait(self, count=1, seconds=15.0):
+    def wait(self, count=1):
         """What came, once it is so much."""
-        deadline = time.monotonic() + seconds
-        while len(self.got) < count:
-            assert time.monotonic() < deadline, f"{len(self.got)} of {count} came"
-            time.sleep(0.01)
+        until(lambda: len(self.got) >= count, failing=lambda: f"{len(self.got)} of {count} came")
         return self.got
 
     def stop(self):

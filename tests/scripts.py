@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import os
 import signal
-import time
 from pathlib import Path
 
 from checkrein.execute.python import PythonEngine
 from checkrein.execute.sandbox import Answer, Limits, Paused, Tool
+from patience import PATIENCE, until
 
 TOOLS = tuple(Tool(name) for name in ("fs__read", "fs__delete", "mail__send"))
-SECOND = Limits(seconds=1.0)
+# What is not about time has much of it; the rest says so.
+LONG, SECOND = Limits(seconds=PATIENCE), Limits(seconds=1.0)
 
 
 def echo(wanted):
@@ -27,7 +28,7 @@ async def follow(session, step, answer=echo, seen=None):
     return step
 
 
-async def run_in(engine, source, *, answer=echo, limits=SECOND, stubs="", tools=TOOLS, seen=None):
+async def run_in(engine, source, *, answer=echo, limits=LONG, stubs="", tools=TOOLS, seen=None):
     session = await engine.open(tools, limits, stubs=stubs)
     try:
         return await follow(session, await session.start(source), answer, seen)
@@ -68,9 +69,7 @@ def workers():
 def freeze(pid):
     """Stop a process where it is, and wait until it is."""
     os.kill(pid, signal.SIGSTOP)
-    until = time.monotonic() + 30
-    while state(pid) != "T" and time.monotonic() < until:
-        time.sleep(0.001)
+    until(lambda: state(pid) == "T")
 
 
 def state(pid):

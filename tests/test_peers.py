@@ -12,6 +12,7 @@ import pytest
 
 from checkrein import peers
 from checkrein.peers import Process
+from patience import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -71,12 +72,13 @@ def test_a_number_nobody_has_is_nobody(pid):
 def test_a_lineage_goes_from_the_process_to_the_first_one(run):
     code = "import subprocess, sys; subprocess.run(['sleep', '60'])"
     parent = run(sys.executable, "-c", code)
-    deadline = time.monotonic() + 5
-    child = None
-    while child is None and time.monotonic() < deadline:
+
+    def below():
         found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
         pairs = [line.split() for line in found.stdout.splitlines()]
-        child = next((int(pid) for pid, above in pairs if int(above) == parent.pid), None)
+        return next((int(pid) for pid, above in pairs if int(above) == parent.pid), None)
+
+    child = until(below)
     line = peers.lineage(child)
     assert [each.pid for each in line[:3]] == [child, parent.pid, os.getpid()]
     assert line[-1].parent == 0
@@ -100,9 +102,8 @@ def test_a_name_can_hold_anything_and_changes_no_other_field(run, tmp_path, name
     program = tmp_path / name
     shutil.copy("/bin/sleep", program)
     child = run(str(program), "60")
-    deadline = time.monotonic() + 5
-    while (found := peers.process(child.pid)).name != name and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until(lambda: peers.process(child.pid).name == name)
+    found = peers.process(child.pid)
     assert (found.name, found.parent) == (name, os.getpid())
     assert found.started.isdigit()
 
@@ -110,11 +111,8 @@ def test_a_name_can_hold_anything_and_changes_no_other_field(run, tmp_path, name
 @linux
 def test_the_names_of_variables_are_read_and_never_their_values(run):
     child = run("sleep", "60", env={"CLAUDECODE": "1", "TOKEN": "s3cret=x", "PATH": os.environ["PATH"]})
-    deadline = time.monotonic() + 5
-    while peers.words_of(child.pid) != ["sleep", "60"] and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until(lambda: peers.words_of(child.pid) == ["sleep", "60"])
     assert peers.environment_names(child.pid) == {"CLAUDECODE", "TOKEN", "PATH"}
-    assert peers.words_of(child.pid) == ["sleep", "60"]
 
 
 def test_a_terminal_is_where_somebody_can_type(run):

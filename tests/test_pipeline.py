@@ -14,6 +14,7 @@ from checkrein.store import questions
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import trust_of
 from deciding import approve, asked, bash, in_session, kinds, put_rule, score, set_user_phase
+from patience import PATIENCE
 
 
 @pytest.mark.parametrize(("module", "stage"), [(memory, "classify"), (judging, "decide")])
@@ -243,7 +244,7 @@ def test_outcomes_are_recorded_together_and_one_unknown_call_keeps_no_other_off_
         Outcome(two, "unknown", None, "connection lost"),
         Outcome(one, "failure"),
     ]
-    pipeline.finish_soon(outcomes).result(5)
+    pipeline.finish_soon(outcomes).result(PATIENCE)
     found = {each.id: each for each in entries(pipeline.store, Filter())}
     assert (found[one].result, found[two].result, found[two].evidence) == (
         "success",

@@ -7,6 +7,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.sessions import Sessions
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE
 
 SECRET = Effect("read", "secret", "/p/.env")
 
@@ -103,7 +104,7 @@ def test_what_is_noted_while_another_thread_reads_the_session_back_is_there_for_
 
     monkeypatch.setattr("checkrein.sessions.entries", slow)
     thread.start()
-    assert reading.wait(5)
+    assert reading.wait(PATIENCE)
     sessions.note("s1", verdict(SECRET))
     noted.set()
     thread.join()

@@ -6,7 +6,6 @@ import pty
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -17,9 +16,9 @@ from checkrein.cli.opening import reading
 from checkrein.hookclient import client_command
 from checkrein.runtime import door_file
 from checkrein.store.questions import waiting
+from patience import PATIENCE, until
 
 AGENT_VARIABLES = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "CURSOR")
-WAIT = 15.0
 LEFT_BEHIND = """
 import os, sys
 from checkrein import peers
@@ -64,17 +63,6 @@ class Run:
         return done.stdout
 
 
-def wait_until(found, seconds=WAIT):
-    """What `found` returns once it is something; the test fails when that takes too long."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError("it did not happen in time")
-
-
 class Started:
     """Processes of a test, each ended by its own number when the test is over."""
 
@@ -97,7 +85,7 @@ class Started:
             if each.poll() is None:
                 each.terminate()
         for each in self.all:
-            each.wait(WAIT)
+            each.wait(PATIENCE)
 
 
 class Agent:
@@ -144,8 +132,8 @@ class Agent:
         """The same, once its question waits, and its hook for the answer."""
         before = {each.entry for each in self._waiting()}
         calling = self.call(command, call_id)
-        (new,) = wait_until(lambda: [each for each in self._waiting() if each.entry not in before])
-        wait_until(lambda: new.entry in self._awaited())
+        (new,) = until(lambda: [each for each in self._waiting() if each.entry not in before])
+        until(lambda: new.entry in self._awaited())
         return calling, new.entry
 
     @staticmethod
@@ -190,11 +178,6 @@ def no_agent(monkeypatch):
 
 
 @pytest.fixture
-def until():
-    return wait_until
-
-
-@pytest.fixture
 def run(project, monkeypatch):
     monkeypatch.chdir(project)
     return Run()
@@ -211,7 +194,7 @@ def started(home, run):
 def server(started):
     """A real server in the test's own home."""
     made = started("serve")
-    wait_until(knocking.is_running)
+    until(knocking.is_running)
     return made
 
 
@@ -224,7 +207,7 @@ def chat_home(tmp_path_factory):
         with pytest.MonkeyPatch.context() as patch:
             live_in(folder, patch)
             made("serve")
-            wait_until(knocking.is_running)
+            until(knocking.is_running)
         yield folder
     finally:
         made.end()

@@ -6,10 +6,11 @@ from checkrein.call import tool_call
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE, until
 
 
 @pytest.fixture
-def attended(run, server, started, until):
+def attended(run, server, started):
     """A person has the inbox open; the project is being built."""
     run("phase", "building")
     open_inbox = started("inbox")
@@ -50,7 +51,7 @@ def test_edited_arguments_are_what_runs(run, attended, agent):
         "approve", question, "--edit", '{"command": "curl https://evil.invalid/"}', code=2
     )
     run("approve", question, "--edit", '{"command": "make y"}')
-    out, _ = calling.communicate(timeout=30)
+    out, _ = calling.communicate(timeout=PATIENCE)
     assert json.loads(out)["hookSpecificOutput"]["updatedInput"] == {"command": "make y"}
 
 

@@ -11,6 +11,7 @@ from checkrein.cli import chat_following
 from checkrein.cli.chat_following import Following
 from checkrein.cli.chat_screen import Screen
 from checkrein.errors import StoreError
+from patience import PATIENCE
 
 CALL = {"call_id": "c1", "run": "r1", "name": "n__t", "arguments": {}, "status": "pending", "entry": "e1"}
 
@@ -142,7 +143,7 @@ def test_the_first_interrupt_stops_the_answer_and_loses_nothing(follow):
 
     def pressed():
         os.kill(os.getpid(), signal.SIGINT)
-        assert chat.aborted.wait(5)
+        assert chat.aborted.wait(PATIENCE)
         return [event(1, "text", message="m", delta="kept"), event(2, "aborted")]
 
     chat.batches = [pressed]
@@ -171,5 +172,5 @@ def test_an_interrupt_while_a_person_is_asked_stops_the_answer(follow):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
 
-    chat.batches.append(lambda: [event(2, "aborted")] if chat.aborted.wait(5) else [])
+    chat.batches.append(lambda: [event(2, "aborted")] if chat.aborted.wait(PATIENCE) else [])
     assert follow(chat, answer)[0] == "aborted"

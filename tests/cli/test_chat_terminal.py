@@ -14,6 +14,7 @@ from checkrein import knocking
 from checkrein.cli.opening import reading
 from checkrein.ledger.query import Filter, entries
 from mcp_stdio import Notes
+from patience import PATIENCE, until
 
 
 class Terminal:
@@ -29,7 +30,7 @@ class Terminal:
     def type(self, text):
         os.write(self.line, text.encode())
 
-    def sees(self, text, seconds=20):
+    def sees(self, text, seconds=PATIENCE):
         """Wait until it appears after what was waited for before; what came until then."""
         deadline = time.monotonic() + seconds
         while text not in self.screen[self.since :]:
@@ -52,7 +53,7 @@ class Terminal:
     def press(self, key):
         os.write(self.line, {"C": b"\x03", "D": b"\x04"}[key])
 
-    def end(self, seconds=15):
+    def end(self, seconds=PATIENCE):
         """Its exit code."""
         deadline = time.monotonic() + seconds
         while self.status is None:
@@ -149,7 +150,7 @@ def test_a_person_talks_and_leaves(terminal, run):
 
 
 @pytest.mark.usefixtures("chat_server")
-def test_words_appear_while_the_model_still_speaks_and_a_person_is_reachable(terminal, until):
+def test_words_appear_while_the_model_still_speaks_and_a_person_is_reachable(terminal):
     until(lambda: not is_somebody_there())
     chat = terminal(TERM="dumb")
     chat.sees("> ")
@@ -185,7 +186,7 @@ def test_stopping_keeps_what_came(terminal, run):
     assert states == ["completed", "aborted", "completed", "completed"]
 
 
-def test_a_call_is_asked_about_in_the_flow(terminal, notes, ran, recorded, until):
+def test_a_call_is_asked_about_in_the_flow(terminal, notes, ran, recorded):
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
@@ -323,14 +324,14 @@ def test_leaving_while_it_waits_and_coming_back(terminal, notes, ran, run):
     assert ran() == [{"title": "a"}]
 
 
-def test_a_server_that_is_started_again_goes_on_asking(terminal, home, run, ran, server, started, until):
+def test_a_server_that_is_started_again_goes_on_asking(terminal, home, run, ran, server, started):
     add_notes(run, home)
     chat = terminal()
     chat.sees("> ")
     chat.type('/call notes__delete_note {"title": "a"}\n')
     chat.sees("Run it? ")
     server.terminate()
-    server.wait(20)
+    server.wait(PATIENCE)
     until(lambda: not knocking.is_running())
     started("serve")
     until(knocking.is_running)

@@ -6,13 +6,15 @@ import urllib.request
 
 import pytest
 
+from patience import PATIENCE
+
 pytestmark = pytest.mark.usefixtures("server")
 
 
 def knock(url, token, path="/sessions"):
     asked = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(asked, timeout=20) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

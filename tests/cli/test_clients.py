@@ -5,10 +5,12 @@ import json
 
 import pytest
 
+from patience import PATIENCE
+
 
 def knock(url, token):
     place = url.removeprefix("http://").partition("/")[0]
-    line = http.client.HTTPConnection(place, timeout=10)
+    line = http.client.HTTPConnection(place, timeout=PATIENCE)
     body = {
         "jsonrpc": "2.0",
         "id": 1,

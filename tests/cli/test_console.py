@@ -3,10 +3,12 @@
 import http.client
 from urllib.parse import urlsplit
 
+from patience import PATIENCE
+
 
 def get(url, **headers):
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
     connection.request("GET", parts.path, headers=headers)
     answer = connection.getresponse()
     answer.read()

@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import PATIENCE
+
 
 def test_a_command_is_explained_in_words(run):
     text = run("explain", "rm -rf build")
@@ -76,7 +78,7 @@ def test_each_line_is_answered_before_the_next_is_asked():
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["verdict"] == "allow"
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_lines_read_and_write_no_state(run, home, user_settings):

@@ -2,8 +2,10 @@
 
 import json
 
+from patience import until
 
-def test_a_remembered_yes_is_listed_and_revoked(run, server, started, agent, until):
+
+def test_a_remembered_yes_is_listed_and_revoked(run, server, started, agent):
     run("phase", "building")
     started("inbox")
     until(lambda: json.loads(run("status", "--json"))["server"].get("reachable"))
@@ -21,7 +23,7 @@ def test_a_remembered_yes_is_listed_and_revoked(run, server, started, agent, unt
     run("grants", "revoke", "g-none", code=4)
 
 
-def test_always_says_what_before_it_is_kept(run, server, started, agent, until):
+def test_always_says_what_before_it_is_kept(run, server, started, agent):
     run("phase", "building")
     started("inbox")
     until(lambda: json.loads(run("status", "--json"))["server"].get("reachable"))

@@ -9,6 +9,7 @@ from checkrein.call import tool_call
 from checkrein.cli import inbox as inbox_module
 from checkrein.cli.inbox import Attendance, Board, obey, shown
 from checkrein.store.questions import waiting
+from patience import PATIENCE, until
 
 
 def asked(pipeline):
@@ -25,7 +26,7 @@ def test_nothing_waits_where_nothing_ran(run, home):
     assert not (home / "state").exists()
 
 
-def test_a_person_counts_as_reachable_while_it_is_open(run, server, started, agent, until):
+def test_a_person_counts_as_reachable_while_it_is_open(run, server, started, agent):
     run("phase", "building")
     word, reason = agent.judged("make x")
     assert word == "deny"
@@ -34,11 +35,11 @@ def test_a_person_counts_as_reachable_while_it_is_open(run, server, started, age
     opened = started("inbox")
     until(reachable)
     opened.send_signal(signal.SIGINT)
-    assert opened.wait(10) == 0
+    assert opened.wait(PATIENCE) == 0
     until(lambda: not reachable())
 
 
-def test_a_question_is_shown_whole_and_what_became_of_it(run, server, started, agent, project, until):
+def test_a_question_is_shown_whole_and_what_became_of_it(run, server, started, agent, project):
     run("phase", "building")
     opened = started("inbox")
     until(reachable)
@@ -56,13 +57,13 @@ def test_a_question_is_shown_whole_and_what_became_of_it(run, server, started, a
     ):
         assert part in text
     run("deny", question, "--message", "no need")
-    calling.communicate(timeout=30)
+    calling.communicate(timeout=PATIENCE)
     until(lambda: ": denied by" in opened.said())
     assert "no need" in opened.said()
     assert run.json("inbox", "--json") == []
 
 
-def test_it_starts_the_server_and_finds_the_next_one(run, started, agent, until):
+def test_it_starts_the_server_and_finds_the_next_one(run, started, agent):
     run("phase", "building")
     opened = started("inbox")
     first = until(reachable) and knocking.ask(knocking.connect(), "server.about", {})["pid"]
@@ -75,7 +76,7 @@ def test_it_starts_the_server_and_finds_the_next_one(run, started, agent, until)
     run("down")
 
 
-def test_answers_are_typed_at_a_terminal(run, server, started, agent, terminal, until):
+def test_answers_are_typed_at_a_terminal(run, server, started, agent, terminal):
     person, program = terminal
     run("phase", "building")
     opened = started("inbox", stdin=program)
@@ -90,11 +91,11 @@ def test_answers_are_typed_at_a_terminal(run, server, started, agent, terminal, 
     assert "use ninja" in agent.told(calling)[1]
     until(lambda: "settled already" in opened.said())
     os.write(person, b"q\n")
-    assert opened.wait(10) == 0
+    assert opened.wait(PATIENCE) == 0
     until(lambda: not reachable())
 
 
-def test_attendance_ends_with_the_server_and_comes_back_with_the_next(server, started, until, capsys):
+def test_attendance_ends_with_the_server_and_comes_back_with_the_next(server, started, capsys):
     here = Attendance()
     here.begin()
     assert here.is_counted
@@ -102,7 +103,7 @@ def test_attendance_ends_with_the_server_and_comes_back_with_the_next(server, st
     here.renew()
     assert here.is_counted
     server.terminate()
-    server.wait(10)
+    server.wait(PATIENCE)
     here.renew()
     assert not here.is_counted
     started("serve")
@@ -158,7 +159,7 @@ def test_what_an_agent_wrote_drives_no_terminal():
     assert "\x07" not in shown(about)
 
 
-def test_a_lone_key_answers_the_question_that_stands_first(run, server, started, agent, terminal, until):
+def test_a_lone_key_answers_the_question_that_stands_first(run, server, started, agent, terminal):
     person, program = terminal
     run("phase", "building")
     opened = started("inbox", stdin=program)
@@ -180,7 +181,7 @@ def test_a_lone_key_answers_the_question_that_stands_first(run, server, started,
     assert agent.judged("git commit -m two", "toolu_4")[0] == "allow"
     assert "git commit" in run("grants", "list")
     os.write(person, b"q")
-    assert opened.wait(10) == 0
+    assert opened.wait(PATIENCE) == 0
 
 
 def test_a_burst_is_one_question_and_a_yes_stops_short_of_high_risk(pipeline, project, monkeypatch, capsys):

@@ -11,6 +11,7 @@ import pytest
 from checkrein import knocking
 from checkrein.doors.gateway.messages import CAPABILITIES_KEY, VERSION_KEY
 from checkrein.runtime import door_file, read_door, write_door
+from patience import PATIENCE
 from server.conftest import Serving
 from server.test_handing_over import GATEWAY
 
@@ -38,7 +39,7 @@ def test_it_becomes_the_pump_itself(handing):
         said = process.stdout.readline()
         assert said.startswith(b"[%d, " % process.pid)
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_without_a_compiled_client_it_is_the_python_one(handing):

@@ -4,6 +4,7 @@ import pytest
 
 from checkrein import knocking
 from checkrein.runtime import log_file
+from patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -24,15 +25,15 @@ def test_it_is_started_once_stopped_and_started_again(run, afterwards):
     assert "stopped" in run("logs")
 
 
-def test_serving_in_the_foreground_says_where(server, until):
+def test_serving_in_the_foreground_says_where(server):
     until(lambda: "serving on" in server.said())
 
 
 def test_a_second_server_leaves_the_first_alone(run, server, started):
     second = started("serve", "--on-demand")
-    assert second.wait(15) == 0
+    assert second.wait(PATIENCE) == 0
     third = started("serve")
-    assert third.wait(15) == 5
+    assert third.wait(PATIENCE) == 5
     assert knocking.ask(knocking.connect(), "server.about", {})["pid"] == server.pid
 
 

@@ -58,7 +58,7 @@ def test_without_servers_it_says_how_to_begin(run, server):
     assert run.json("servers", "--json")["servers"] == run.json("servers", "list", "--json")["servers"] == []
 
 
-def test_a_server_is_started_where_none_runs(run, until):
+def test_a_server_is_started_where_none_runs(run):
     assert "No servers yet." in run.apart("servers")
     run.apart("down")
 

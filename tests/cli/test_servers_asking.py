@@ -4,6 +4,7 @@ import pytest
 
 from checkrein.cli.servers_asking import ask_server, pairs, progress
 from checkrein.errors import InputError, NotFoundError
+from patience import PATIENCE
 
 
 def test_a_line_of_progress_appears_once_it_takes_a_while(monkeypatch, capsys):
@@ -11,7 +12,7 @@ def test_a_line_of_progress_appears_once_it_takes_a_while(monkeypatch, capsys):
     said = threading.Event()
     monkeypatch.setattr("checkrein.cli.servers_asking.click.echo", lambda text, err: said.set())
     with progress("Starting notes"):
-        assert said.wait(10)
+        assert said.wait(PATIENCE)
 
 
 def test_what_is_quick_says_nothing(capsys):

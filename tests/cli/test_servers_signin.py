@@ -12,6 +12,7 @@ from checkrein.cli.opening import reading
 from checkrein.doors.gateway.signed_in import is_signed_in
 from checkrein.store import records
 from doors.gateway.provider import Provider, signs_in
+from patience import PATIENCE, until
 
 pytest.importorskip("mcp")
 from doors.gateway.sdk_site import SdkSite
@@ -31,15 +32,15 @@ def mail(run, server, provider):
     return provider
 
 
-def way_of(signing, until):
+def way_of(signing):
     address = re.compile(r"^http://127\.0\.0\.1:\d+/authorize\?\S+$", re.MULTILINE)
     return until(lambda: address.search(signing.said()))[0]
 
 
-def test_a_person_signs_in(run, mail, started, until):
+def test_a_person_signs_in(run, mail, started):
     signing = started("servers", "sign-in", "mail", "--no-browser")
-    signs_in(way_of(signing, until))
-    assert signing.wait(20) == 0
+    signs_in(way_of(signing))
+    assert signing.wait(PATIENCE) == 0
     shown = signing.said()
     assert "Signed in at mail." in shown and "mail: ready" in shown and "servers review mail" in shown
     assert "0 offered, 1 hidden" in run("servers")
@@ -53,7 +54,7 @@ def test_a_person_signs_in(run, mail, started, until):
     assert "signed_in" in record and "signed_out" in record and "token-1" not in record
 
 
-def test_a_person_signs_in_as_a_client_they_registered(run, server, started, until):
+def test_a_person_signs_in_as_a_client_they_registered(run, server, started):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         back = f"http://localhost:{free.getsockname()[1]}/callback"
@@ -66,8 +67,8 @@ def test_a_person_signs_in_as_a_client_they_registered(run, server, started, unt
         )
         assert "checkrein servers sign-in garden" in shown and "coming back to:         " + back in shown
         signing = started("servers", "sign-in", "garden", "--no-browser")
-        signs_in(way_of(signing, until))
-        assert signing.wait(20) == 0
+        signs_in(way_of(signing))
+        assert signing.wait(PATIENCE) == 0
         assert "Signed in at garden." in signing.said() and "garden: ready" in signing.said()
         run("servers", "accept", "garden", "--yes")
         assert "1 offered" in run("servers")
@@ -76,27 +77,27 @@ def test_a_person_signs_in_as_a_client_they_registered(run, server, started, unt
     assert "s3cret" not in run("servers", "--json") + run("audit", "export", "--format", "jsonl")
 
 
-def test_what_a_script_reads_is_one_answer(mail, started, until, home):
+def test_what_a_script_reads_is_one_answer(mail, started, home):
     signing = started("servers", "sign-in", "mail", "--json")
-    signs_in(way_of(signing, until))
-    assert signing.wait(20) == 0
+    signs_in(way_of(signing))
+    assert signing.wait(PATIENCE) == 0
     answer = json.loads(signing.said().partition("come back ...")[2])
     assert (answer["state"], answer["signed_in"]) == ("done", True)
 
 
-def test_a_no_is_an_error_with_its_reason(mail, started, until):
+def test_a_no_is_an_error_with_its_reason(mail, started):
     mail.refused = "access_denied"
     signing = started("servers", "sign-in", "mail", "--no-browser")
-    signs_in(way_of(signing, until))
-    assert signing.wait(20) == 1
+    signs_in(way_of(signing))
+    assert signing.wait(PATIENCE) == 1
     assert "said no (access_denied" in signing.said() and "Traceback" not in signing.said()
 
 
-def test_a_server_that_is_removed_meanwhile(run, mail, started, until):
+def test_a_server_that_is_removed_meanwhile(run, mail, started):
     signing = started("servers", "sign-in", "mail", "--no-browser")
-    way_of(signing, until)
+    way_of(signing)
     run("servers", "remove", "mail", "--yes")
-    assert signing.wait(20) != 0
+    assert signing.wait(PATIENCE) != 0
     assert "There is no server 'mail'" in signing.said() or "given up" in signing.said()
 
 

@@ -8,13 +8,14 @@ from checkrein.call import tool_call
 from checkrein.cli.opening import reading
 from checkrein.cli.watch import described, happening, line
 from checkrein.store import records
+from patience import PATIENCE, until
 
 
 def events(process):
     return [json.loads(each) for each in process.said().splitlines() if each.startswith("{")]
 
 
-def test_everything_appears_as_it_happens_until_ctrl_c(run, server, agent, started, until):
+def test_everything_appears_as_it_happens_until_ctrl_c(run, server, agent, started):
     run("phase", "building")
     watching = started("watch", "--json")
     plain = started("watch")
@@ -31,11 +32,11 @@ def test_everything_appears_as_it_happens_until_ctrl_c(run, server, agent, start
     until(lambda: "DENY" in plain.said())
     for each in (watching, plain):
         each.send_signal(signal.SIGINT)
-        assert each.wait(10) == 0
+        assert each.wait(PATIENCE) == 0
         assert "Traceback" not in each.said()
 
 
-def test_a_store_that_does_not_exist_yet_is_waited_for(run, started, pipeline_made_later, project, until):
+def test_a_store_that_does_not_exist_yet_is_waited_for(run, started, pipeline_made_later, project):
     watching = started("watch", "--json")
     until(lambda: "Watching" in watching.said())
     raw = {"tool": "Bash", "arguments": {"command": "ls"}, "project": project}

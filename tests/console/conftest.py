@@ -4,7 +4,6 @@ import http.client
 import re
 import shutil
 import threading
-import time
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -18,6 +17,7 @@ from checkrein.doors.chat.chat import Chat
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
 from notebook import Notes
+from patience import PATIENCE, until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -36,7 +36,7 @@ class Visitor:
         self.console, self.cookie, self.place, self.csrf = console, "", "", ""
 
     def request(self, method, path, body=None, headers=None):
-        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=10)
+        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=PATIENCE)
         sent = {"Cookie": self.cookie} if self.cookie else {}
         try:
             line.request(method, path, body, sent | (headers or {}))
@@ -199,10 +199,7 @@ class Waiter(threading.Thread):
         self.settled = None
         self.edited = None
         self.start()
-        deadline = time.monotonic() + 5
-        while not pipeline.broker.is_awaited(entry):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        until(lambda: pipeline.broker.is_awaited(entry))
 
     def run(self):
         with self.pipeline.broker.awaiting(self.entry, self.call):
@@ -232,7 +229,7 @@ def ask(pipeline, call):
     yield make
     for each in waiters:
         each.ended.set()
-        each.join(5)
+        each.join(PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 from console import browsing
 from javascript_ground import ready_made
 from mcp_stdio import Notes
+from patience import PATIENCE
 
 pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
@@ -76,7 +77,7 @@ def test_a_run_is_followed_while_it_runs_and_ended_by_a_click(open_tab, ask):
         tab.locator("[data-end='cancelled']").wait_for()
         assert tab.troubles == []
     finally:
-        going.join(40)
+        going.join(PATIENCE)
 
 
 def test_hostile_words_of_a_script_do_nothing(open_tab, ask):

@@ -3,12 +3,13 @@ import sqlite3
 from checkrein.console.checking import Check
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import FILE
+from patience import PATIENCE
 
 
 def checked(pipeline):
     check = Check(pipeline)
     assert check.start()
-    check.join(10)
+    check.join(PATIENCE)
     assert not check.is_running
     return check
 

@@ -4,6 +4,7 @@ import socket
 import pytest
 
 from checkrein.console.guard import LARGEST_BODY, LARGEST_UPLOAD, POLICY, _largest
+from patience import PATIENCE
 
 
 @pytest.mark.parametrize("path", ["/", "/signin/x", "/static/console.css", "/nothing/here"])
@@ -55,7 +56,7 @@ def test_other_methods_are_refused(visitor, method):
 
 
 def test_a_body_that_is_too_large_is_refused_by_its_length(visitor):
-    line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=10)
+    line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=PATIENCE)
     line.putrequest("POST", f"{visitor.place}/health/verify")
     line.putheader("Content-Length", str(LARGEST_BODY + 1))
     line.endheaders()
@@ -65,7 +66,7 @@ def test_a_body_that_is_too_large_is_refused_by_its_length(visitor):
 
 def test_a_body_without_a_length_is_counted(visitor):
     form = "application/x-www-form-urlencoded"
-    with socket.create_connection(("127.0.0.1", visitor.console.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", visitor.console.port), timeout=PATIENCE) as line:
         head = (
             f"POST {visitor.place}/health/verify HTTP/1.1\r\nHost: 127.0.0.1:{visitor.console.port}\r\n"
             f"Cookie: {visitor.cookie}\r\nContent-Type: {form}\r\nTransfer-Encoding: chunked\r\n\r\n"

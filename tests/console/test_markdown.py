@@ -160,16 +160,16 @@ def test_a_long_answer_takes_no_longer_bit_by_bit():
         "Words with *emphasis*, `code` and https://x.example.\n\n- one\n- two\n\n```python\nprint(1)\n```\n\n"
         * 1000
     )
-    begun = time.perf_counter()
+    begun = time.thread_time()
     whole = rendered(text)
-    at_once = time.perf_counter() - begun
-    growing, shown, begun = Growing(), [], time.perf_counter()
+    at_once = time.thread_time() - begun
+    growing, shown, begun = Growing(), [], time.thread_time()
     for at in range(0, len(text), 200):
         growing.add(text[at : at + 200])
         first, made = growing.step()
         shown[first:] = made
     assert Markup("").join(shown) == whole
-    assert time.perf_counter() - begun < 20 * at_once + 1
+    assert time.thread_time() - begun < 20 * at_once + 1
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_a_long_answer_takes_no_longer_bit_by_bit():
     ],
 )
 def test_nothing_written_keeps_the_server_busy(text):
-    begun = time.perf_counter()
+    begun = time.thread_time()
     checked(text)
-    assert time.perf_counter() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 def test_all_the_code_of_a_text_is_coloured_only_for_a_while():

@@ -3,7 +3,6 @@
 import contextlib
 import re
 import threading
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from checkrein import wire
 from checkrein.store.questions import get_question
 from checkrein.store.sqlite import SqliteStore
 from console.test_browser import pytestmark  # noqa: F401
+from patience import PATIENCE, Awake, until
 from server.conftest import pre, serving  # noqa: F401
 
 
@@ -26,7 +26,7 @@ class Hook(threading.Thread):
         self.said = self.serving.hook(self.payload, wait=30)[0]["hookSpecificOutput"]
 
     def answer(self):
-        self.join(10)
+        self.join(PATIENCE)
         assert self.said is not None, "the hook still waits"
         return self.said
 
@@ -48,10 +48,10 @@ def card(tab, words):
 
 
 def test_approved_in_the_page_and_it_runs(tab, serving, pre):  # noqa: F811
-    begun = time.monotonic()
-    hook = Hook(serving, pre("make shown"))
-    card(tab, "make shown").wait_for()
-    assert time.monotonic() - begun < 1.0
+    with Awake.during() as took:
+        hook = Hook(serving, pre("make shown"))
+        card(tab, "make shown").wait_for()
+    assert took.seconds < 1.0
     card(tab, "make shown").get_by_role("button", name=re.compile("^Approve")).first.click()
     assert hook.answer()["permissionDecision"] == "allow"
 
@@ -105,13 +105,10 @@ def test_a_server_that_was_killed_mid_question_is_asked_again(tab, serving, pre)
     tab.wait_for_url(f"**{other.evaluate('document.body.dataset.place')}/")
     hook = Hook(serving, pre("make shown", call="toolu_2"))
     # A yes given before it came would not be for it.
-    deadline = time.monotonic() + 30
-    while len(serving.records("asked")) < 2:
-        assert time.monotonic() < deadline, "it was not asked again"
-        time.sleep(0.01)
+    until(lambda: len(serving.records("asked")) == 2, failing="it was not asked again")
     card(tab, "make shown").get_by_role("button", name=re.compile("^Approve")).first.click()
     assert hook.answer()["permissionDecision"] == "allow"
-    lost.join(10)
+    lost.join(PATIENCE)
 
 
 def _lost(serving, payload):  # noqa: F811
@@ -123,10 +120,7 @@ def _lost(serving, payload):  # noqa: F811
 def test_who_closes_the_page_is_reachable_no_more(tab, serving, pre):  # noqa: F811
     assert serving.ask("server.about")["reachable"]
     tab.close()
-    deadline = time.monotonic() + 5
-    while serving.ask("server.about")["reachable"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not serving.ask("server.about")["reachable"])
     said = serving.hook(pre("make shown"))[0]["hookSpecificOutput"]
     assert said["permissionDecision"] == "deny"
 

@@ -10,7 +10,7 @@ import pytest
 
 from checkrein.doors.hooks.dialects import dialect
 from e2e.clients.every import AGENTS, hooks_of
-from e2e.clients.processes import until
+from patience import until
 
 pytestmark = pytest.mark.e2e
 
@@ -176,7 +176,7 @@ def test_an_agent_that_is_killed_takes_its_question_with_it(agent, house, made):
         question = house.question()
         with pytest.raises(AssertionError, match="did not end"):
             going.result()
-        until(lambda: house.json("inbox") == [], 15)
+        until(lambda: house.json("inbox") == [])
         house.checkrein("approve", question["id"], code=2)
     assert not made.exists()
     assert house.entries()[0]["answer"] == "cancelled"

@@ -4,7 +4,7 @@ import pytest
 
 from e2e.clients.every import AGENTS, hooks_of
 from e2e.clients.house import PROGRAM
-from e2e.clients.processes import until
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

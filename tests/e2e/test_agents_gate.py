@@ -8,7 +8,8 @@ import time
 import pytest
 
 from e2e.clients.every import AGENTS, hooks_of
-from e2e.clients.processes import is_alive, until
+from e2e.clients.processes import is_alive
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

@@ -6,8 +6,8 @@ import pytest
 
 from e2e.clients.claude import bash, read
 from e2e.clients.house import PROGRAM
-from e2e.clients.processes import until
 from e2e.clients.terminal import Terminal
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

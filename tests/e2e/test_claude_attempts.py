@@ -6,7 +6,8 @@ import pytest
 
 from e2e.clients.claude import Claude, bash, edit, read, settings_of, write
 from e2e.clients.house import BIN
-from e2e.clients.processes import is_alive, until
+from e2e.clients.processes import is_alive
+from patience import until
 
 pytestmark = pytest.mark.e2e
 
@@ -109,7 +110,7 @@ def test_settings_changed_behind_our_back_do_not_unload_us(somebodys_house, comm
     assert "PreToolUse" in settings.read_text()
 
     def once_noticed():
-        until(lambda: house.records("settings_change_refused"), 15)
+        until(lambda: house.records("settings_change_refused"))
         return {"tools": [CURL]}
 
     with house.agreeable():
@@ -129,7 +130,7 @@ def test_hooks_switched_off_in_another_file_go_on(fearless, somebodys_house, fil
     house.file("tool.py", f"open({path!r}, 'w').write('{{\"disableAllHooks\": true}}')\n")
 
     def once_noticed():
-        until(lambda: house.records("settings_change_refused"), 15)
+        until(lambda: house.records("settings_change_refused"))
         return {"tools": [CURL]}
 
     with house.agreeable():

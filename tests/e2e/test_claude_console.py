@@ -7,7 +7,7 @@ import time
 import pytest
 
 from e2e.clients.claude import bash
-from e2e.clients.processes import until
+from patience import until
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from e2e.clients.claude import bash
-from e2e.clients.processes import until
+from patience import until
 
 pytest.importorskip("pyte", reason="reading the agent's screen needs pyte")
 pytestmark = pytest.mark.e2e

@@ -10,7 +10,8 @@ import pytest
 
 from e2e.clients.claude import Claude, bash, settings_of
 from e2e.clients.house import House
-from e2e.clients.processes import is_alive, until
+from e2e.clients.processes import is_alive
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

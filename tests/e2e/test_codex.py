@@ -6,8 +6,8 @@ import re
 import pytest
 
 from e2e.clients.codex import Codex
-from e2e.clients.processes import until
 from e2e.clients.terminal import Terminal
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

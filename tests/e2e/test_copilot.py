@@ -6,7 +6,7 @@ import pytest
 
 from e2e.clients.agent import Sitting
 from e2e.clients.copilot import Copilot
-from e2e.clients.processes import until
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

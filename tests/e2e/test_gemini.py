@@ -6,7 +6,7 @@ import pytest
 
 from e2e.clients.agent import Sitting
 from e2e.clients.gemini import Gemini
-from e2e.clients.processes import until
+from patience import until
 
 pytestmark = pytest.mark.e2e
 

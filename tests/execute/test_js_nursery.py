@@ -3,13 +3,13 @@
 import asyncio
 import os
 import signal
-import time
 
 import pytest
 
 from checkrein.execute import js_nursery
 from checkrein.execute.js_nursery import LostError, Nursery, NurseryError
 from javascript_ground import compiled, running
+from patience import soon
 
 
 def with_nursery(use, **options):
@@ -23,13 +23,6 @@ def with_nursery(use, **options):
     return asyncio.run(main())
 
 
-async def until(holds):
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < 10
-        await asyncio.sleep(0.01)
-
-
 def test_every_worker_is_another_process_and_is_gone_when_ended():
     async def use(nursery):
         workers = [await nursery.take() for _ in range(3)]
@@ -41,9 +34,9 @@ def test_every_worker_is_another_process_and_is_gone_when_ended():
             worker.end()
             with pytest.raises(LostError):
                 await worker.ask({"do": "dump"})
-        await until(lambda: not pids & set(running(nursery.pid)))
+        await soon(lambda: not pids & set(running(nursery.pid)))
         # Buried, not only dead: nothing is left to be counted.
-        await until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+        await soon(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
     with_nursery(use, spares=1)
 
@@ -51,7 +44,7 @@ def test_every_worker_is_another_process_and_is_gone_when_ended():
 def test_spares_of_a_process_that_ended_are_not_handed_out():
     async def use(nursery):
         taken = await nursery.take()
-        await until(lambda: len(nursery._spares) == 2)
+        await soon(lambda: len(nursery._spares) == 2)
         stale = list(nursery._spares)
         os.kill(nursery.pid, signal.SIGKILL)
         nursery._process.wait()
@@ -68,10 +61,10 @@ def test_spares_of_a_process_that_ended_are_not_handed_out():
 def test_a_spare_that_died_is_not_handed_out():
     async def use(nursery):
         (await nursery.take()).end()
-        await until(lambda: len(nursery._spares) == 2)
+        await soon(lambda: len(nursery._spares) == 2)
         for spare in list(nursery._spares):
             os.kill(spare.pid, signal.SIGKILL)
-        await until(lambda: all(spare.lost for spare in nursery._spares))
+        await soon(lambda: all(spare.lost for spare in nursery._spares))
         worker = await nursery.take()
         assert not worker.lost
         worker.end()

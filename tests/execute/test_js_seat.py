@@ -7,14 +7,14 @@ import pytest
 from checkrein.errors import InputError
 from checkrein.execute import js_seat
 from checkrein.execute.sandbox import Ended, Failed, Limits, Paused
-from javascript_ground import SECOND, TOOLS, echo, follow, run_in, running, with_engine
+from javascript_ground import LONG, TOOLS, echo, follow, run_in, running, with_engine
 
 SLEEPS = "const mine = {n: %d}; await new Promise(r => setTimeout(r, %d)); return mine.n"
 CALLS = "const mine = []; mine.push((await codemode.fs__read({n: %d})).n); mine.push(mine.length); mine"
 
 
 async def begun(engine, source):
-    session = await engine.open(TOOLS, SECOND)
+    session = await engine.open(TOOLS, LONG)
     return session, await session.start(source)
 
 
@@ -51,7 +51,7 @@ def test_a_script_that_gave_way_can_be_put_away_and_taken_up():
         with pytest.raises(InputError):
             await session.resume({})
         await other.close()
-        return await follow(await engine.load(dumped, TOOLS, SECOND), step), engine.kept
+        return await follow(await engine.load(dumped, TOOLS, LONG), step), engine.kept
 
     assert with_engine(use, workers=1) == (Ended([7, 1]), 0)
 

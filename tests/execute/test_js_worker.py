@@ -10,6 +10,7 @@ import pytest
 from checkrein.execute.js_frames import Reader, pack
 from checkrein.execute.sandbox import Ended
 from javascript_ground import compiled, run
+from patience import PATIENCE
 
 BOUNDS = {"memory": 32 << 20, "output": 100, "result": 1000, "seconds": 5.0, "tools": ["a"]}
 
@@ -51,7 +52,7 @@ def control():
     yield ours
     ours.close()
     # With nobody to work for it ends itself and all its workers.
-    assert process.wait(30) == -9
+    assert process.wait(PATIENCE) == -9
 
 
 def worker_of(control):

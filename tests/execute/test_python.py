@@ -17,7 +17,8 @@ from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_state import pack, unpack
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused
-from scripts import SECOND, TOOLS, follow, run_in, with_engine, workers
+from patience import PATIENCE, Awake, soon
+from scripts import LONG, TOOLS, follow, run_in, with_engine, workers
 
 GATHER = (
     "print('before')\nx = await asyncio.gather(fs__delete(path='/one'), fs__read(n=2))\nprint('after')\nx"
@@ -25,7 +26,7 @@ GATHER = (
 PLAIN = "x = fs__delete(path='/one')\nx"
 
 
-async def suspended(engine, source=GATHER, limits=SECOND):
+async def suspended(engine, source=GATHER, limits=LONG):
     session = await engine.open(TOOLS, limits)
     step = await session.start(source)
     assert isinstance(step, Paused)
@@ -36,7 +37,7 @@ async def suspended(engine, source=GATHER, limits=SECOND):
 def test_a_script_goes_on_from_bytes(source):
     async def use(engine):
         step, dumped = await suspended(engine, source)
-        session = await engine.load(dumped, TOOLS, SECOND)
+        session = await engine.load(dumped, TOOLS, LONG)
         return await follow(session, step)
 
     ended = with_engine(use)
@@ -74,7 +75,7 @@ def test_a_hundred_suspended_scripts_hold_no_process():
         await run_in(engine, "1")
         many = [await suspended(engine) for _ in range(100)]
         held = workers()
-        sessions = [await engine.load(dumped, TOOLS, SECOND) for _, dumped in many]
+        sessions = [await engine.load(dumped, TOOLS, LONG) for _, dumped in many]
         ended = [await follow(session, step) for session, (step, _) in zip(sessions, many, strict=True)]
         return held, ended
 
@@ -85,12 +86,12 @@ def test_a_hundred_suspended_scripts_hold_no_process():
 
 def test_scripts_that_wait_do_not_keep_others_from_running():
     async def use(engine):
-        waiting = [await engine.open(TOOLS, SECOND) for _ in range(6)]
+        waiting = [await engine.open(TOOLS, LONG) for _ in range(6)]
         steps = [
             await session.start(f"x = await fs__read(n={n})\n[x, {n}]") for n, session in enumerate(waiting)
         ]
         assert len(workers()) <= 4
-        assert await asyncio.wait_for(run_in(engine, "1 + 1"), 5) == Ended(2)
+        assert await asyncio.wait_for(run_in(engine, "1 + 1"), PATIENCE) == Ended(2)
         return [await follow(session, step) for session, step in zip(waiting, steps, strict=True)]
 
     assert [step.value for step in with_engine(use, workers=2)] == [[{"n": n}, n] for n in range(6)]
@@ -159,9 +160,9 @@ def test_time_spent_before_counts_even_where_the_interpreter_forgot_it():
         )
         spent = pack(msgspec.structs.replace(unpack(dumped), spent=2.8))
         session = await engine.load(spent, TOOLS, Limits(seconds=3))
-        began = time.monotonic()
-        failed = await follow(session, step)
-        return failed.kind, time.monotonic() - began
+        with Awake.during() as took:
+            failed = await follow(session, step)
+        return failed.kind, took.seconds
 
     kind, took = with_engine(use)
     assert kind == "time"
@@ -170,14 +171,14 @@ def test_time_spent_before_counts_even_where_the_interpreter_forgot_it():
 
 def test_a_crashed_worker_ends_its_script_only():
     async def use(engine):
-        session = await engine.open(TOOLS, SECOND)
+        session = await engine.open(TOOLS, LONG)
         await session.start("await fs__read(n=1)")
         for pid in workers():
             os.kill(pid, signal.SIGKILL)
         crashed = await session.resume({0: Answer()})
         fine = await run_in(engine, "1 + 1")
         running = asyncio.ensure_future(run_in(engine, "while True:\n    pass", limits=Limits(seconds=5)))
-        await _until(lambda: any(_cpu(pid) > 5 for pid in workers()))
+        await soon(lambda: any(_cpu(pid) > 5 for pid in workers()))
         for pid in workers():
             os.kill(pid, signal.SIGKILL)
         return crashed, fine, await running, await run_in(engine, "1 + 1")
@@ -187,16 +188,9 @@ def test_a_crashed_worker_ends_its_script_only():
     assert fine == after == Ended(2)
 
 
-async def _until(true, seconds=5.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
-
-
 def test_a_worker_that_ends_while_its_script_waits_cannot_be_put_away():
     async def use(engine):
-        session = await engine.open(TOOLS, SECOND)
+        session = await engine.open(TOOLS, LONG)
         await session.start("await fs__read(n=1)")
         for pid in workers():
             os.kill(pid, signal.SIGKILL)
@@ -210,11 +204,11 @@ def test_closing_ends_what_runs():
     async def use(engine):
         session = await engine.open(TOOLS, Limits(seconds=20))
         running = asyncio.ensure_future(session.start("while True:\n    pass"))
-        await _until(lambda: any(_cpu(pid) > 5 for pid in workers()))
-        began = time.monotonic()
-        await session.close()
-        step = await running
-        assert time.monotonic() - began < 1
+        await soon(lambda: any(_cpu(pid) > 5 for pid in workers()))
+        with Awake.during() as took:
+            await session.close()
+            step = await running
+        assert took.seconds < 1
         cancelled = asyncio.ensure_future(run_in(engine, "while True:\n    pass", limits=Limits(seconds=20)))
         await asyncio.sleep(0.1)
         cancelled.cancel()
@@ -229,7 +223,7 @@ def test_closing_ends_what_runs():
 
 def test_closing_while_others_are_in_line_or_asleep():
     async def use(engine):
-        sleeper, second = await engine.open(TOOLS, SECOND), await engine.open(TOOLS, SECOND)
+        sleeper, second = await engine.open(TOOLS, LONG), await engine.open(TOOLS, LONG)
         asleep = asyncio.ensure_future(sleeper.start("await asyncio.sleep(0.3)"))
         await asyncio.sleep(0.05)
         in_line = asyncio.ensure_future(second.start("1"))
@@ -254,9 +248,9 @@ def test_damaged_bytes_are_refused_and_the_engine_lives():
             raw[choose.randrange(len(raw))] ^= 1 << choose.randrange(8)
             for damaged in (bytes(raw), dumped[: choose.randrange(len(dumped))], dumped[:100] + other[100:]):
                 with pytest.raises(DamagedError):
-                    await engine.load(damaged, TOOLS, SECOND)
+                    await engine.load(damaged, TOOLS, LONG)
         with pytest.raises(DamagedError):
-            await engine.load(b"", TOOLS, SECOND)
+            await engine.load(b"", TOOLS, LONG)
         assert await run_in(engine, "1") == Ended(1)
 
     with_engine(use)
@@ -332,7 +326,7 @@ def test_the_loop_is_not_held_up():
 
 def test_closed_engines_start_again_and_dumped_sessions_are_over():
     async def use(engine):
-        session = await engine.open(TOOLS, SECOND)
+        session = await engine.open(TOOLS, LONG)
         await session.start("await fs__read(n=1)")
         await session.dump()
         with pytest.raises(InputError):
@@ -347,16 +341,14 @@ def test_closed_engines_start_again_and_dumped_sessions_are_over():
 def test_a_worker_that_comes_when_nobody_waits_any_more_is_gone():
     async def use(engine):
         for _ in range(12):
-            hiring = asyncio.ensure_future(engine.hire(Wanted(Names(TOOLS, ""), SECOND), checked=False))
+            hiring = asyncio.ensure_future(engine.hire(Wanted(Names(TOOLS, ""), LONG), checked=False))
             await asyncio.sleep(random.random() / 100)
             hiring.cancel()
             await asyncio.wait([hiring])
             if not hiring.cancelled():
                 await engine.dismiss(hiring.result())
-        assert await asyncio.wait_for(run_in(engine, "1 + 1"), 20) == Ended(2)
-        until = time.monotonic() + 20
-        while len(workers()) > len(engine._idle) and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+        assert await asyncio.wait_for(run_in(engine, "1 + 1"), PATIENCE) == Ended(2)
+        await soon(lambda: len(workers()) <= len(engine._idle))
         return len(workers()) - len(engine._idle)
 
     assert with_engine(use, workers=1) == 0

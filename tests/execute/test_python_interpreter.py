@@ -13,6 +13,7 @@ from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_words import Completed, System, answer, feed
 from checkrein.execute.sandbox import Limits
+from patience import PATIENCE
 from scripts import TOOLS, freeze, with_engine, workers
 
 WANTED = Wanted(Names(TOOLS, ""), Limits(seconds=1.0))
@@ -109,7 +110,7 @@ def test_who_was_ended_while_it_waited_for_a_worker_keeps_none():
             await waiting
         assert late.worker is None
         # Its seat is there for the next.
-        await asyncio.wait_for(interpreter.begin(checked=False), 10)
+        await asyncio.wait_for(interpreter.begin(checked=False), PATIENCE)
 
     with_interpreter(use)
 
@@ -143,9 +144,9 @@ def test_a_turn_that_is_given_up_ends_with_its_worker():
         await asyncio.wait([turn])
         assert turn.cancelled()
         # Nobody waits for what is left of its time.
-        await asyncio.wait_for(interpreter.release(), 20)
+        await asyncio.wait_for(interpreter.release(), PATIENCE)
         other = Interpreter(engine, WANTED, console())
-        await asyncio.wait_for(other.begin(checked=False), 20)
+        await asyncio.wait_for(other.begin(checked=False), PATIENCE)
         await other.release()
 
     with_interpreter(use, Wanted(Names(TOOLS, ""), Limits(seconds=60)))

@@ -10,7 +10,8 @@ from checkrein.errors import InputError
 from checkrein.execute import python_session
 from checkrein.execute.python_words import Called, Waiting, answer
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
-from scripts import SECOND, TOOLS, follow, run, run_in, with_engine
+from patience import Awake
+from scripts import LONG, SECOND, TOOLS, follow, run, run_in, with_engine
 
 STUBS = "async def fs__read(*, path: str) -> dict: ...\nasync def fs__delete(*, path: str) -> None: ...\n"
 
@@ -81,7 +82,7 @@ def test_calls_inside_gathered_functions_wait_together():
 
 def test_answers_may_come_one_by_one_and_in_any_order():
     async def use(engine):
-        session = await engine.open(TOOLS, SECOND)
+        session = await engine.open(TOOLS, LONG)
         first = await session.start("await asyncio.gather(fs__read(n=1), fs__read(n=2))")
         low, high = first.wanted
         second = await session.resume({high.id: Answer(value="second")})
@@ -93,7 +94,7 @@ def test_answers_may_come_one_by_one_and_in_any_order():
 
 def test_a_call_used_at_once_stands_still_beside_others():
     async def use(engine):
-        session = await engine.open(TOOLS, SECOND)
+        session = await engine.open(TOOLS, LONG)
         step = await session.start("t = [fs__read(n=1)]\nx = fs__read(n=2)\n[x, await t[0]]")
         early, still = step.wanted
         assert (await session.resume({early.id: Answer(value="a")})).wanted == (still,)
@@ -200,8 +201,11 @@ def test_a_tool_of_the_same_name_comes_before_our_own_function():
 def test_sleeping_is_real_and_costs_the_script_s_time():
     both = "await asyncio.gather(asyncio.sleep(0.1), asyncio.sleep(0.2))"
     source = f"import time\nbegan = time.time()\n{both}\ntime.sleep(0.1)\n"
-    assert 0.29 < run(source + "time.time() - began").value < 0.9
-    assert run("await asyncio.sleep(5)").kind == run("import time\ntime.sleep(5)").kind == "time"
+    with Awake.during() as took:
+        assert run(source + "time.time() - began").value > 0.29
+    assert took.seconds < 0.9
+    for sleeps in ("await asyncio.sleep(50)", "import time\ntime.sleep(50)"):
+        assert run(sleeps, limits=SECOND).kind == "time"
 
 
 def test_a_sleep_beside_a_call_lets_the_call_out():
@@ -248,7 +252,7 @@ def test_what_is_right_here_passes_the_check(source):
 
 def test_a_script_is_started_once_and_answers_fit():
     async def use(engine):
-        session = await engine.open(TOOLS, SECOND)
+        session = await engine.open(TOOLS, LONG)
         with pytest.raises(InputError):
             await session.resume({})
         with pytest.raises(InputError):

@@ -6,7 +6,6 @@ import signal
 import stat
 import sys
 import textwrap
-import time
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from checkrein.execute import python_worker
 from checkrein.execute.python_wire import part
 from checkrein.execute.python_words import Completed, Done, Refused, configure, feed
 from checkrein.execute.python_worker import LostError, NoInterpreterError, program, started
+from patience import PATIENCE, soon
 from scripts import freeze, state, workers
 
 FRESH = {"seconds": 5.0, "memory": 64 << 20, "checked": False, "stubs": ""}
@@ -25,7 +25,7 @@ def with_worker(use, path=None):
     async def go():
         worker = await started(path or program())
         try:
-            return await asyncio.wait_for(use(worker), 30)
+            return await asyncio.wait_for(use(worker), PATIENCE)
         finally:
             await worker.bury()
 
@@ -170,9 +170,7 @@ def test_one_that_speaks_unasked_is_ended(tmp_path):
     path = fake(tmp_path, "os.write(1, b'\\x02\\0\\0\\0\\x52\\0')\ntime.sleep(60)")
 
     async def use(worker):
-        until = time.monotonic() + 20
-        while not worker.lost and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+        await soon(lambda: worker.lost)
         with pytest.raises(LostError):
             await worker.ask(configure(**FRESH))
 
@@ -208,12 +206,9 @@ def test_one_that_comes_when_nobody_waits_for_it_is_gone():
             await asyncio.sleep(0)
             starting.cancel()
             await asyncio.wait([starting])
-        until = time.monotonic() + 20
-        while workers() and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+        await soon(lambda: not workers(), failing=workers)
 
     asyncio.run(use())
-    assert workers() == {}
 
 
 def test_a_message_of_any_size_gets_there():
@@ -248,7 +243,7 @@ def test_one_that_is_gone_before_it_is_asked_is_heard_of_at_once():
                 os.kill(worker.pid, signal.SIGKILL)
                 await asyncio.sleep(pause)
                 with pytest.raises(LostError):
-                    await asyncio.wait_for(worker.ask(feed("#" * size, checked=False)), 20)
+                    await asyncio.wait_for(worker.ask(feed("#" * size, checked=False)), PATIENCE)
                 await worker.bury()
 
     asyncio.run(go())

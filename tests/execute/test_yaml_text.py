@@ -60,10 +60,10 @@ LAUGHS = "a: &a [x,x,x,x]\n" + "".join(
     ids=range(15),
 )
 def test_what_is_not_read_is_refused_quickly(text):
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(YamlError):
         parse(text)
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from ground import SOAK
 
+from patience import PATIENCE
+
 TESTS = Path(__file__).parent.parent
 # Before and after each write and around what tools do: the conversation has about 140 such steps.
 POINTS = range(1, 150) if SOAK else range(2, 140, 7)
@@ -29,7 +31,7 @@ def work():
 
     yield ask
     process.stdin.close()
-    process.wait(30)
+    process.wait(PATIENCE)
     process.stdout.close()
 
 

@@ -19,6 +19,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import records
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import trust_of
+from patience import PATIENCE
 
 KILLS = 200 if SOAK else 25
 WORKER = Path(__file__).with_name("worker.py")
@@ -34,7 +35,7 @@ def run_and_kill(after, program=WORKER):
             heard.append(line)
             if len(heard) == after:
                 worker.send_signal(signal.SIGKILL)
-        assert worker.wait(20) == -signal.SIGKILL, "".join(heard[-3:])
+        assert worker.wait(PATIENCE) == -signal.SIGKILL, "".join(heard[-3:])
     # A line cut by the kill was not heard by anyone.
     return [line.split() for line in heard if line.endswith("\n")]
 

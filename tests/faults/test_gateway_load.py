@@ -17,6 +17,7 @@ from ground import SOAK
 from checkrein import __version__, knocking, wire
 from checkrein.settings.sources import user_file
 from faults.test_hooks import check_chain, records, running, served
+from patience import PATIENCE, until
 
 CLIENTS, CALLS, KILLS = (200, 50, 12) if SOAK else (200, 6, 3)
 LONG = 100_000
@@ -75,14 +76,6 @@ def upstream(project, tmp_path):
     until(lambda: not made.alive())
 
 
-def until(what, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.02)
-    return found
-
-
 class Line:
     """A client on stdio, without the pump between."""
 
@@ -122,7 +115,7 @@ class Line:
 def _knock():
     connection = knocking.start()
     wire.send(connection, wire.encode_request(__version__, ("mcp",), b""))
-    wire.receive(connection, time.monotonic() + 30)
+    wire.receive(connection, time.monotonic() + PATIENCE)
     return connection
 
 

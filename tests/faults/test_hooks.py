@@ -21,6 +21,7 @@ from checkrein.runtime import door_file, spool_dir, write_door
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import trust_of
+from patience import until
 
 ROUNDS, AT_ONCE = (20, 50) if SOAK else (3, 50)
 KILLS, WORKERS = (100, 6) if SOAK else (8, 4)
@@ -198,9 +199,7 @@ def _holder():
 
 def _settled():
     """Every report that had to wait has been taken in."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if not [each for each in spool_dir().iterdir() if not each.name.endswith(".part")]:
-            return
-        time.sleep(0.05)
-    raise AssertionError(sorted(each.name for each in spool_dir().iterdir()))
+    until(
+        lambda: all(each.name.endswith(".part") for each in spool_dir().iterdir()),
+        failing=lambda: sorted(each.name for each in spool_dir().iterdir()),
+    )

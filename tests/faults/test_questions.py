@@ -22,6 +22,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store.questions import waiting
 from checkrein.store.sqlite import SqliteStore
 from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running, served
+from patience import PATIENCE, until
 
 # Kills in every round: with all questions open, and in the middle of the answers.
 ROUNDS, EARLY, LATE, WAITING = (10, 10, 10, 20) if SOAK else (1, 3, 3, 20)
@@ -85,7 +86,7 @@ def someone_there():
     """A person with an inbox open, as the first question needs one."""
     with knocking.start() as connection:
         wire.send(connection, wire.encode_request(__version__, ("verb", "inbox.attend"), b"{}"))
-        assert wire.receive(connection, time.monotonic() + 10) == b""
+        assert wire.receive(connection, time.monotonic() + PATIENCE) == b""
         yield
 
 
@@ -98,21 +99,20 @@ def listed():
 
 
 def until_all_wait(count):
-    deadline = time.monotonic() + 60
-    while [each["awaited"] for each in listed()] != [True] * count:
-        assert time.monotonic() < deadline, [(each["id"], each["awaited"]) for each in listed()]
-        time.sleep(0.05)
+    until(
+        lambda: [each["awaited"] for each in listed()] == [True] * count,
+        failing=lambda: [(each["id"], each["awaited"]) for each in listed()],
+    )
 
 
 def until_another_runs(pid):
     """Nobody but the hooks starts it."""
-    deadline = time.monotonic() + 30
-    found = pid
-    while found in (pid, None):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+
+    def another():
         with contextlib.suppress(CheckreinError):
-            found = running()
+            return running() not in (pid, None)
+
+    until(another)
 
 
 def say(entry, answer):
@@ -143,15 +143,12 @@ def say_all(said, chance, seconds, failures):
 
 
 def listed_for_sure():
-    deadline = time.monotonic() + 30
-    while not (found := listed()):
-        assert time.monotonic() < deadline
-    return found
+    return until(listed)
 
 
 def kill(agent, number=signal.SIGKILL):
     """End whoever holds the store, also when it is only starting; whether there was somebody."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while (pid := _holder()) is None:
         if not agent.are_waiting():
             return False

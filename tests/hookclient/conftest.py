@@ -5,18 +5,20 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import checkrein
 from checkrein import hookclient
-from hookclient.servers import Server
+from hookclient.servers import Server, frame
+from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src/checkrein/hookclient"
-SHORT = ("-DFIRST_ANSWER_MS=300", "-DNEXT_FRAME_MS=300", "-DSTART_MS=300")
-SHORT_PYTHON = {"FIRST_ANSWER = 10.0": "FIRST_ANSWER = 0.3", "NEXT_FRAME = 15.0": "NEXT_FRAME = 0.3"}
+SHORT = ("-DFIRST_ANSWER_MS=1000", "-DNEXT_FRAME_MS=1000", "-DSTART_MS=300")
+SHORT_PYTHON = {"FIRST_ANSWER = 10.0": "FIRST_ANSWER = 1.0", "NEXT_FRAME = 15.0": "NEXT_FRAME = 1.0"}
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +63,7 @@ def client(request, compiled):
 
 @pytest.fixture(scope="session", params=["compiled", "python"])
 def impatient(request, compiled, tmp_path_factory):
-    """The client with limits of 0.3 s: they can be changed only where it is built."""
+    """The client with limits of a second or less: they can be changed only where it is built."""
     if request.param == "compiled":
         return compiled("impatient", *SHORT)
     text = (SOURCE / "client.py").read_text(encoding="utf-8")
@@ -132,3 +134,11 @@ def serve(door):
     yield start
     for server in running:
         server.close()
+
+
+@pytest.fixture
+def late(serve):
+    """An answer that comes when nobody waits any more."""
+    over = threading.Event()
+    yield lambda connection: (over.wait(PATIENCE), connection.sendall(frame(0, b'{"ok":1}')))
+    over.set()

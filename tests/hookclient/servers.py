@@ -7,6 +7,8 @@ import socket
 import struct
 import threading
 
+from patience import PATIENCE
+
 KEEP_ALIVE = b"\0\0\0\0"
 
 
@@ -94,7 +96,7 @@ class Server:
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.thread.join(5)
+        self.thread.join(PATIENCE)
 
 
 def read(connection, length):

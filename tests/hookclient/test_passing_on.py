@@ -15,6 +15,7 @@ import pytest
 from checkrein.runtime import door_file
 from hookclient.conftest import clean
 from hookclient.test_pump import PIPES, fed, on_linux
+from patience import PATIENCE, until
 from server.conftest import Serving
 from server.test_handing_over import settle
 
@@ -81,7 +82,7 @@ def test_the_server_has_the_clients_own_streams(start, serving):
     process = opened(start())
     assert is_passed(process, serving)
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE) == 0
     assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
@@ -90,7 +91,7 @@ def test_a_file_is_copied(start, serving, tmp_path):
     with (tmp_path / "asked").open("rb") as file:
         process = start(stdin=file)
         assert answers(process.stdout, 2) == [0, 1]
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_ten_thousand_lines_in_order_and_none_missing(start):
@@ -98,8 +99,8 @@ def test_ten_thousand_lines_in_order_and_none_missing(start):
     whole = b"".join(ask(number) for number in range(1, 10_001))
     writing = fed(process, whole)
     assert answers(process.stdout, 10_000) == list(range(1, 10_001))
-    writing.join(10)
-    assert process.wait(10) == 0
+    writing.join(PATIENCE)
+    assert process.wait(PATIENCE) == 0
     assert process.stdout.read() == b""
 
 
@@ -109,8 +110,8 @@ def test_large_messages_with_a_slow_reader(start):
     writing = fed(process, whole + ask(9, "m" * 200))
     time.sleep(0.2)
     assert answers(process.stdout, 9) == list(range(1, 10))
-    writing.join(10)
-    assert process.wait(10) == 0
+    writing.join(PATIENCE)
+    assert process.wait(PATIENCE) == 0
 
 
 def test_what_is_said_before_the_end_is_answered_before_the_end(start):
@@ -133,7 +134,7 @@ def test_sockets_closed_by_half(start, shared):
         two.shutdown(socket.SHUT_WR)
         with four.makefile("rb", buffering=0) as file:
             assert answers(file, 2) == [0, 1]
-            assert process.wait(10) == 0
+            assert process.wait(PATIENCE) == 0
             assert file.read(10) == b""
 
 
@@ -151,14 +152,14 @@ def test_a_pump_that_is_killed_takes_its_client_along(start, serving):
 def test_a_server_that_is_killed_is_an_error(start, serving):
     process = opened(start())
     serving.kill()
-    assert process.wait(10) == 1
+    assert process.wait(PATIENCE) == 1
     assert (process.stdout.read(), process.stderr.read()) == (b"", ENDED)
 
 
 def test_a_server_that_stops_is_an_error(start, serving):
     process = opened(start())
     serving.ask("server.stop")
-    assert process.wait(10) == 1
+    assert process.wait(PATIENCE) == 1
     assert process.stderr.read() == ENDED
 
 
@@ -181,12 +182,9 @@ def test_a_client_that_is_killed_leaves_nothing(client, start, serving):
         pump = int(process.stdout.readline())
         assert settle(serving, before + 3) == before + 3
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
     assert settle(serving, before) == before
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and is_alive(pump):
-        time.sleep(0.01)
-    assert not is_alive(pump)
+    until(lambda: not is_alive(pump))
 
 
 def is_alive(pid):
@@ -206,11 +204,11 @@ def test_two_hundred_clients_leave_nothing(start, serving):
         for each in talking:
             each.start()
         for each in talking:
-            each.join(20)
+            each.join(PATIENCE)
         for number, each in enumerate(pumps):
             each.kill() if (batch + number) % 3 == 0 else each.stdin.close()
         for each in pumps:
-            assert each.wait(10) in (0, -signal.SIGKILL)
+            assert each.wait(PATIENCE) in (0, -signal.SIGKILL)
             each.stdout.close()
             each.stderr.close()
     assert settle(serving, before) == before

@@ -18,6 +18,7 @@ from checkrein import peers
 from hookclient.conftest import clean
 from hookclient.servers import KEEP_ALIVE, Streams, frame
 from hookclient.test_starting import STAND_IN
+from patience import PATIENCE, Awake, until
 
 GO = frame()
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -95,7 +96,7 @@ def test_it_says_who_it_is_and_where(client, door, serve, tmp_path, echo):
     server = serve(echo)
     with pumping(client, door, cwd=tmp_path, env=clean(CLAUDE_PROJECT_DIR="/p")) as process:
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
     head = f"checkrein 1 {checkrein.__version__}\nmcp\nCWD={tmp_path}\nPASSES=1\nCLAUDE_PROJECT_DIR=/p\n\n"
     assert server.requests == [head.encode()]
 
@@ -107,7 +108,7 @@ def test_lines_go_there_and_back(client, door, serve, echo):
             process.stdin.write(line)
             assert read_all(process.stdout, len(line)) == line
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
@@ -117,8 +118,8 @@ def test_megabytes_both_ways_at_once(client, door, serve, echo):
     with pumping(client, door) as process:
         writing = fed(process, data)
         assert read_all(process.stdout, len(data)) == data
-        writing.join(10)
-        assert process.wait(10) == 0
+        writing.join(PATIENCE)
+        assert process.wait(PATIENCE) == 0
 
 
 def test_a_reader_that_waits_holds_up_only_its_own_direction(client, door, serve, agree):
@@ -138,16 +139,16 @@ def test_a_reader_that_waits_holds_up_only_its_own_direction(client, door, serve
             while count < 300_000:
                 count += len(line.recv(1 << 16))
             heard.set()
-            talking.join(10)
+            talking.join(PATIENCE)
             assert line.recv(1) == b""
 
     serve(says_much)
     with pumping(client, door) as process:
         writing = fed(process, b"z" * 300_000)
-        assert heard.wait(10)
+        assert heard.wait(PATIENCE)
         assert read_all(process.stdout, 4 << 20) == b"y" * (4 << 20)
-        writing.join(10)
-        assert process.wait(10) == 0
+        writing.join(PATIENCE)
+        assert process.wait(PATIENCE) == 0
 
 
 def test_answers_after_the_clients_end_still_come(client, door, serve, agree):
@@ -173,7 +174,7 @@ def test_a_server_that_ends_first_is_an_error(client, door, serve, agree):
     serve(says_little)
     with pumping(client, door) as process:
         assert process.stdout.read() == b"last words\n"
-        assert process.wait(10) == 1
+        assert process.wait(PATIENCE) == 1
         assert process.stderr.read() == (
             b"checkrein: no tools can be offered: the server ended. Run `checkrein doctor`.\n"
         )
@@ -195,8 +196,8 @@ def test_a_server_that_ends_with_much_unread(client, door, serve, agree):
         writing = threading.Thread(target=write)
         writing.start()
         assert process.stdout.read() == b"too long\n"
-        assert process.wait(10) == 1
-        writing.join(10)
+        assert process.wait(PATIENCE) == 1
+        writing.join(PATIENCE)
 
 
 def test_a_client_that_reads_no_more_ends_it(client, door, serve, agree):
@@ -210,9 +211,9 @@ def test_a_client_that_reads_no_more_ends_it(client, door, serve, agree):
     serve(waits)
     with pumping(client, door) as process:
         process.stdout.close()
-        assert process.wait(10) == 1
+        assert process.wait(PATIENCE) == 1
         assert process.stderr.read() == b""
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
 
 
 def test_a_sign_of_life_is_no_answer(client, door, serve, echo):
@@ -229,7 +230,7 @@ def test_a_sign_of_life_is_no_answer(client, door, serve, echo):
 def test_a_refusal_is_shown(client, door, serve):
     serve(frame(2, b"", b"checkrein: the gateway cannot start.\n"))
     with pumping(client, door) as process:
-        assert process.communicate(timeout=10) == (b"", b"checkrein: the gateway cannot start.\n")
+        assert process.communicate(timeout=PATIENCE) == (b"", b"checkrein: the gateway cannot start.\n")
         assert process.returncode == 1
 
 
@@ -237,7 +238,7 @@ def test_a_refusal_is_shown(client, door, serve):
 def test_a_broken_answer_ends_it_with_a_reason(client, door, serve, reply):
     serve(reply)
     with pumping(client, door) as process:
-        out, said = process.communicate(timeout=10)
+        out, said = process.communicate(timeout=PATIENCE)
         assert (out, process.returncode) == (b"", 1)
         assert said.startswith(b"checkrein: no tools can be offered: the server")
 
@@ -245,7 +246,7 @@ def test_a_broken_answer_ends_it_with_a_reason(client, door, serve, reply):
 def test_silence_before_it_begins_is_not_waited_for(impatient, door, serve):
     serve(lambda connection: connection.recv(1))
     with pumping(impatient, door) as process:
-        assert b"in time" in process.communicate(timeout=10)[1]
+        assert b"in time" in process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1
 
 
@@ -279,7 +280,7 @@ def test_inherited_descriptors_stay_as_they_were_found(client, door, serve, how,
             assert os.read(ours[1], 100) == b"a line\n"
             assert [os.get_blocking(fd) for fd in theirs] == [blocking] * 2
             process.terminate()
-            assert process.wait(10) == -signal.SIGTERM
+            assert process.wait(PATIENCE) == -signal.SIGTERM
         assert [os.get_blocking(fd) for fd in theirs] == [blocking] * 2
 
 
@@ -338,7 +339,7 @@ def test_a_folder_whose_name_breaks_the_line_forges_nothing(client, door, serve,
     odd = tmp_path / "a\nTRUNCATED=1"
     odd.mkdir()
     with pumping(client, door, cwd=odd) as process:
-        assert b"no usable name" in process.communicate(timeout=10)[1]
+        assert b"no usable name" in process.communicate(timeout=PATIENCE)[1]
         assert (process.returncode, server.requests) == (1, [])
 
 
@@ -370,12 +371,12 @@ def test_only_what_can_be_passed_is_offered(client, door, serve, tmp_path):
             {"stdin": writer},
         ):
             with pumping(client, door, **more) as process:
-                assert process.wait(10) in (0, 1)
+                assert process.wait(PATIENCE) in (0, 1)
         assert len(server.requests) == 8
         assert not any(b"PASSES" in each for each in server.requests)
         one, two = socket.socketpair()
         with one, two, pumping(client, door, stdin=one, stdout=one) as process:
-            assert process.wait(10) == 1
+            assert process.wait(PATIENCE) == 1
         assert b"\nPASSES=1\n" in server.requests[8]
 
 
@@ -395,7 +396,7 @@ def test_a_pipe_the_server_could_not_open_is_copied(client, door, serve):
     os.fchmod(reader, 0)
     with pumping(client, door, stdin=reader) as process:
         os.close(writer)
-        process.wait(10)
+        process.wait(PATIENCE)
     os.close(reader)
     assert b"PASSES" not in server.requests[0]
 
@@ -413,8 +414,8 @@ def test_what_was_written_before_it_began_is_all_there(client, door, serve):
     serve(reads)
     whole = b"".join(b"%d\n" % number for number in range(10_000))
     with pumping(client, door) as process:
-        fed(process, whole).join(10)
-        assert process.wait(10) == 0
+        fed(process, whole).join(PATIENCE)
+        assert process.wait(PATIENCE) == 0
     assert b"".join(said) == whole
 
 
@@ -424,13 +425,13 @@ def test_a_word_it_did_not_ask_for_is_no_output(client, door, serve, tmp_path):
     (tmp_path / "in").touch()
     with (tmp_path / "in").open("rb") as file, pumping(client, door, stdin=file) as process:
         assert process.stdout.read() == b""
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 def test_a_server_that_agrees_and_ends_is_an_error(client, door, serve):
     serve(frame(0, b"PASS"))
     with pumping(client, door) as process:
-        assert process.wait(10) == 1
+        assert process.wait(PATIENCE) == 1
         assert b"the server ended" in process.stderr.read()
 
 
@@ -455,7 +456,7 @@ def test_a_missing_server_is_started_and_stays_nobodys_child(client, door, stand
     """INVARIANT: whoever ends an MCP client's children does not end the server with them."""
     stand_in("connection.close()")
     with pumping(client, door) as process:
-        assert process.wait(10) == 1  # the stand-in hangs up after its answer
+        assert process.wait(PATIENCE) == 1  # the stand-in hangs up after its answer
     started = [
         int(each)
         for each in os.listdir("/proc")
@@ -474,17 +475,15 @@ def words_of(pid):
 def test_the_lock_is_free_while_it_pumps(client, door, stand_in):
     stand_in("connection.recv(1)")
     with pumping(client, door) as process:
-        deadline = time.monotonic() + 10
-        while not door.socket.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(door.socket.exists)
         with door.path.with_name("door.lock").open("r+") as lock:
-            while time.monotonic() < deadline:
+
+            def is_free():
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                time.sleep(0.01)
-            else:
-                pytest.fail("the lock is still held")
+                    return True
+
+            until(is_free, failing="the lock is still held")
         assert process.poll() is None
         assert children(process.pid) == ""
 
@@ -500,17 +499,16 @@ def children(pid):
 @pytest.mark.parametrize("python", ["/bin/false", "/does/not/exist"])
 def test_a_server_that_cannot_start_is_a_quick_failure(client, door, python):
     door.write(python=python)
-    began = time.monotonic()
-    with pumping(client, door) as process:
-        out, said = process.communicate(timeout=10)
+    with Awake.during() as took, pumping(client, door) as process:
+        out, said = process.communicate(timeout=PATIENCE)
         assert (out, process.returncode) == (b"", 1)
     assert python.encode() in said
-    assert time.monotonic() - began < 5
+    assert took.seconds < 5
 
 
 def test_without_a_door_it_says_so(client, door):
     door.path.unlink()
     with pumping(client, door) as process:
-        out, said = process.communicate(timeout=10)
+        out, said = process.communicate(timeout=PATIENCE)
     assert (out, process.returncode) == (b"", 1)
     assert b"not set up" in said

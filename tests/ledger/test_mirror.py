@@ -1,6 +1,5 @@
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from checkrein.ledger.mirror import default_folder, expire, folder_for, position
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from patience import until
 
 
 def lines(folder):
@@ -187,10 +187,7 @@ def test_whatever_is_wrong_with_the_copy_later_lines_follow(pipeline, project, f
     with monkeypatch.context() as patched:
         patched.setattr(pipeline.mirror, "_copy", lambda *_: 1 / 0)
         pipeline.finish_soon([Outcome(entry, "success") for entry in entries]).result()
-        until = time.monotonic() + 10
-        while not pipeline.mirror.trouble:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: pipeline.mirror.trouble)
     assert "division" in pipeline.mirror.trouble
     pipeline.close()
     assert [each["id"] for each in lines(folder)] == entries

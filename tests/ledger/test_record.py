@@ -11,6 +11,7 @@ from checkrein.ledger.terms import terms_of
 from checkrein.settings.sources import state_dir
 from checkrein.store import lookup, records
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_a_failed_neighbour_leaves_no_hole_in_the_chain(ledger):
         ledger.append(tx, "note", {})
         raise ValueError
 
-    futures = [ledger.store.submit(lambda tx: gate.wait(5))]
+    futures = [ledger.store.submit(lambda tx: gate.wait(PATIENCE))]
     for number in range(9):
         work = fails if number == 4 else lambda tx: ledger.append(tx, "note", {})
         futures.append(ledger.store.submit(work))

@@ -262,18 +262,18 @@ BEGINNINGS = ["auth", "bearer", "token = a", "echo a |", "curl -u", "${", "cooki
 )
 def test_hostile_text_costs_linear_time(text):
     """Each takes a fraction of a second here; quadratic time would take minutes."""
-    started = time.perf_counter()
+    started = time.thread_time()
     redactor.text(text)
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
 
 
 def test_a_usual_call_costs_next_to_nothing():
     """About 7 µs on a laptop; the bound only catches a lost pre-check."""
     call = {"command": "git status --short && npm test"}
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(1000):
         redactor.value(call)
-    assert (time.perf_counter() - started) / 1000 < 0.000_5
+    assert (time.thread_time() - started) / 1000 < 0.000_5
 
 
 def test_every_pass_runs_where_one_of_its_hints_is_found_and_in_its_turn():

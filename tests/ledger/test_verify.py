@@ -10,6 +10,7 @@ from checkrein.ledger.verify import BackgroundCheck, verify
 from checkrein.settings.sources import state_dir
 from checkrein.store import records
 from checkrein.store.sqlite import FILE, SqliteStore
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_the_background_check_stops_a_ledger_that_was_tampered_with(state, tmp_p
     assert made.ledger.broken == "", "the bounded check starts at the checkpoint and cannot see this"
     check = BackgroundCheck(made.store, copy, made.ledger)
     check.start()
-    check.join(10)
+    check.join(PATIENCE)
     assert "record 1" in made.ledger.broken
     decided = made.decide(tool_call({"tool": "Read"}))
     assert (decided.verdict.word, decided.verdict.stage) == ("deny", "record")

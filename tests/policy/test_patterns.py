@@ -66,7 +66,7 @@ def test_covers_sees_the_common_shapes(wide, narrow, covered):
 
 
 def test_matching_takes_linear_time():
-    started = time.perf_counter()
+    started = time.thread_time()
     assert not pattern("*a" * 2000 + "*b").matches("a" * 200_000)
     assert not pattern("*" + "ab*" * 500 + "c").matches("ab" * 100_000)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1

@@ -13,6 +13,7 @@ from checkrein import __version__, knocking, wire
 from checkrein.runtime import read_door
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE, until
 
 
 class Serving:
@@ -27,19 +28,18 @@ class Serving:
         self.process = subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            if knocking.is_running():
-                return self
-            if self.process.poll() is not None:
-                raise AssertionError(self.process.stderr.read().decode())
-            time.sleep(0.01)
-        raise AssertionError("the server did not start")
+        until(self._is_up, failing="the server did not start")
+        return self
+
+    def _is_up(self):
+        if self.process.poll() is not None:
+            raise AssertionError(self.process.stderr.read().decode())
+        return knocking.is_running()
 
     def kill(self, number=signal.SIGKILL):
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
-            self.process.wait(20)
+            self.process.wait(PATIENCE)
         if self.process:
             self.process.stderr.close()
 

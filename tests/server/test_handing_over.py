@@ -17,6 +17,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store.gateway_clients import CLIENTS, GatewayClient
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.tokens import hash_of
+from patience import PATIENCE, Awake, until
 from server.conftest import Serving
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -100,7 +101,7 @@ def pumped(request):
             assert answer == (b"PASS", b"", 0)
             ours, theirs = socket.socketpair()
             with ours:
-                ours.settimeout(10)
+                ours.settimeout(PATIENCE)
                 with theirs:
                     socket.send_fds(connection, [b"."], [theirs.fileno()] * 2)
                 yield ours, (b"", *answer[1:])
@@ -113,10 +114,10 @@ def pumped(request):
 def greeted(serving, folder="/p", version=__version__, passes=True):
     """(connection, what the server answered)"""
     with serving.connect() as connection:
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE)
         more = "PASSES=1\n" if passes else ""
         wire.send(connection, f"checkrein 1 {version}\nmcp\nCWD={folder}\n{more}\n".encode())
-        yield connection, wire.decode_answer(wire.receive(connection, time.monotonic() + 10))
+        yield connection, wire.decode_answer(wire.receive(connection, time.monotonic() + PATIENCE))
 
 
 def line(connection):
@@ -124,13 +125,8 @@ def line(connection):
         return file.readline()
 
 
-def said(text, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if text in log_file().read_text():
-            return True
-        time.sleep(0.02)
-    return False
+def said(text):
+    return text in log_file().read_text()
 
 
 def test_the_gateway_has_the_connection_and_who_is_there(handing, pumped):
@@ -160,7 +156,8 @@ def test_no_worker_stays_with_it_however_long_it_lasts(handing, pre, pumped):
 
 def test_hooks_do_not_need_the_gateway(handing, pre):
     handing.hook(pre("ls"))
-    assert not said("gateway started", 0.2)
+    time.sleep(0.2)
+    assert not said("gateway started")
 
 
 def test_a_gateway_that_cannot_start_says_why_and_is_tried_again(handing, home, pumped):
@@ -178,16 +175,17 @@ def test_a_gateway_that_cannot_start_says_why_and_is_tried_again(handing, home, 
 def test_a_connection_the_gateway_does_not_take_is_closed(handing, pumped):
     with pumped(handing, "/refused") as (connection, _):
         assert connection.recv(10) == b""
-    assert said("not this one")
+    until(lambda: said("not this one"))
 
 
 @pytest.mark.parametrize("words", ["mcp more", "MCP", "mcp "])
 def test_other_words_are_not_handed_over(handing, words):
     with handing.connect() as connection:
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE)
         wire.send(connection, f"checkrein 1 {__version__}\n{words}\nCWD=/p\n\n".encode())
         assert connection.recv(10) == b""
-    assert not said("gateway started", 0.2)
+    time.sleep(0.2)
+    assert not said("gateway started")
 
 
 def test_the_gateway_ends_before_the_store(handing, pumped):
@@ -195,7 +193,7 @@ def test_the_gateway_ends_before_the_store(handing, pumped):
     with pumped(handing) as (connection, _):
         line(connection)
         handing.ask("server.stop")
-        assert handing.process.wait(10) == 0
+        assert handing.process.wait(PATIENCE) == 0
         assert connection.recv(10) == b""
     assert "gateway stopped" in log_file().read_text()
     assert "did not stop well" not in log_file().read_text()
@@ -204,7 +202,7 @@ def test_the_gateway_ends_before_the_store(handing, pumped):
 def test_a_client_that_is_merely_connected_does_not_keep_an_old_server(handing, pumped):
     with pumped(handing, version="99.0.0") as (connection, _):
         line(connection)
-        assert handing.process.wait(10) == 0
+        assert handing.process.wait(PATIENCE) == 0
 
 
 def test_a_call_under_way_does(handing, pumped):
@@ -215,14 +213,14 @@ def test_a_call_under_way_does(handing, pumped):
         time.sleep(2.5)  # longer than the server takes to look
         assert handing.process.poll() is None
         connection.sendall(b"idle")
-        assert handing.process.wait(10) == 0
+        assert handing.process.wait(PATIENCE) == 0
 
 
 def test_verbs_reach_the_same_gateway(handing):
     """`upstream.list` asks the running gateway for its servers."""
     with contextlib.suppress(CheckreinError):
         handing.ask("upstream.list")
-    assert said("gateway started")
+    until(lambda: said("gateway started"))
 
 
 # What is passed
@@ -251,7 +249,7 @@ def settled(handing):
 
 def settle(serving, wanted):
     """How many the server has, when that changes no more, or is as wanted."""
-    deadline, last = time.monotonic() + 10, -1
+    deadline, last = time.monotonic() + PATIENCE, -1
     while time.monotonic() < deadline:
         now = descriptors(serving)
         if now == wanted or (wanted is None and now == last):
@@ -270,7 +268,7 @@ def test_a_pump_that_passes_another_number_is_sent_away(settled, count):
         assert connection.recv(10) == b""
     os.close(reader)
     os.close(writer)
-    assert said("something else than two descriptors")
+    until(lambda: said("something else than two descriptors"))
 
 
 @on_linux
@@ -278,16 +276,16 @@ def test_a_pump_that_passes_something_else_is_sent_away(settled):
     with greeted(settled) as (connection, _), open(os.devnull, "r+b") as null:
         socket.send_fds(connection, [b"."], [null.fileno()] * 2)
         assert connection.recv(10) == b""
-    assert said("neither a pipe nor a socket")
+    until(lambda: said("neither a pipe nor a socket"))
 
 
 @on_linux
 def test_a_pump_that_passes_nothing_is_not_waited_for(settled):
     with greeted(settled) as (connection, _):
-        began = time.monotonic()
-        assert connection.recv(10) == b""
-        assert time.monotonic() - began < 8
-    assert said("did not pass them in time")
+        with Awake.during() as took:
+            assert connection.recv(10) == b""
+        assert took.seconds < 8
+    until(lambda: said("did not pass them in time"))
 
 
 @on_linux
@@ -298,7 +296,7 @@ def test_pumps_that_leave_at_every_step_leave_nothing_behind(settled):
         with one, two, greeted(settled, "/refused" if number % 3 == 2 else "/p") as (connection, _):
             if number % 3:
                 socket.send_fds(connection, [b"."], [one.fileno()] * 2)
-    assert said("not this one")
+    until(lambda: said("not this one"))
 
 
 def test_the_gateway_opens_by_itself_for_clients_that_come_over_http(home):
@@ -310,10 +308,7 @@ def test_the_gateway_opens_by_itself_for_clients_that_come_over_http(home):
     store.close()
     made.start()
     try:
-        until = time.monotonic() + 20
-        while not log_file().exists() or "gateway started" not in log_file().read_text():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: log_file().exists() and said("gateway started"))
     finally:
         made.kill(signal.SIGTERM)
 

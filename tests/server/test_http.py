@@ -3,11 +3,11 @@
 import http.client
 import json
 import socket
-import time
 
 import pytest
 
 from checkrein.server.http import HttpHooks, token, token_file
+from patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -22,15 +22,12 @@ def web(home, user_settings, port, project, stopped):
     user_settings(f"[server]\nhttp_port = {port}\n")
     stopped.start()
     stopped.ask("phase.set", name="building", project=project)
-    deadline = time.monotonic() + 10
-    while "HTTP hooks on" not in (home / "state/checkrein/server.log").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: "HTTP hooks on" in (home / "state/checkrein/server.log").read_text())
     return stopped
 
 
 def post(port, body, path="/hooks/claude-code/gate", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     given = {"Authorization": f"Bearer {token()}"} | {k.replace("_", "-"): v for k, v in headers.items()}
     connection.request("POST", path, json.dumps(body), {k: v for k, v in given.items() if v is not None})
     answer = connection.getresponse()
@@ -118,7 +115,4 @@ def test_a_taken_port_is_named_and_hooks_go_on(home, user_settings, stopped, pre
         user_settings(f"[server]\nhttp_port = {port}\n")
         stopped.start()
         assert stopped.hook(pre("ls"))[2] == 0
-        deadline = time.monotonic() + 10
-        while "cannot be used" not in (home / "state/checkrein/server.log").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: "cannot be used" in (home / "state/checkrein/server.log").read_text())

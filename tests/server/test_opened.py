@@ -1,7 +1,6 @@
 """What opens on first need, what opens because somebody waits, and what happens at the end."""
 
 import threading
-import time
 import urllib.request
 
 import pytest
@@ -13,6 +12,7 @@ from checkrein.doors.chat.providers import Providers
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.errors import StoreError
 from checkrein.server.opened import Opened
+from patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_token_opens_the_port_it_is_good_for_and_the_next_server_too(opened, d
     asked = urllib.request.Request(
         f"{made['url']}/status", headers={"Authorization": f"Bearer {made['token']}"}
     )
-    with urllib.request.urlopen(asked, timeout=20) as answer:
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
         assert b'"ready":true' in answer.read()
     other = Opened(pipeline, opened.agents, said.append, threading.Event(), lambda: None)
     other.open_awaited()
@@ -89,10 +89,7 @@ def left_behind(pipeline):
 def test_a_run_that_an_earlier_server_left_is_taken_care_of_unasked(opened, left_behind, said):
     assert left_behind() == "running"
     opened.open_awaited()
-    deadline = time.monotonic() + 20
-    while left_behind() == "running":
-        assert time.monotonic() < deadline, said
-        time.sleep(0.05)
+    until(lambda: left_behind() != "running", failing=lambda: said)
 
 
 def test_once_it_ends_nothing_opens(opened):

@@ -3,12 +3,12 @@
 import contextlib
 import socket
 import threading
-import time
 
 import pytest
 
 from checkrein.server import workers as workers_module
 from checkrein.server.workers import KEPT, Workers
+from patience import PATIENCE, Awake, until
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def knock(tmp_path):
 
         def connect(sent=b""):
             connection = open_ones.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            connection.settimeout(5)
+            connection.settimeout(PATIENCE)
             connection.connect(str(tmp_path / "s"))
             connection.sendall(sent)
             return connection
@@ -49,13 +49,6 @@ def echo(connection):
 
 def is_answered(connection):
     return connection.recv(10) != b""
-
-
-def until(true, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return true()
 
 
 def test_slow_clients_hold_up_nobody(pool, knock):
@@ -151,9 +144,9 @@ def test_stopping_takes_nothing_new_and_waits_once_for_all_not_for_each(pool, kn
     workers = pool(echo)
     slow = [knock() for _ in range(6)]
     assert until(lambda: workers.busy == 6)
-    began = time.monotonic()
-    workers.stop(seconds=0.3)
-    assert time.monotonic() - began < 1.5
+    with Awake.during() as took:
+        workers.stop(seconds=0.3)
+    assert took.seconds < 1.5
     with pytest.raises(OSError):
         knock()
     for connection in slow:

@@ -11,6 +11,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import folding
 from checkrein.store.changes import set_number
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -122,17 +123,17 @@ def test_a_store_that_closes_waits_for_it(home, small, monkeypatch):
 
     def slow(connection):
         begun.set()
-        go_on.wait(5)
+        go_on.wait(PATIENCE)
         bring_over(connection)
 
     monkeypatch.setattr(folding, "_bring_over", slow)
     store = SqliteStore.open(state_dir())
     fill(store, 40)
-    begun.wait(5)
+    begun.wait(PATIENCE)
     closing = threading.Thread(target=store.close)
     closing.start()
     time.sleep(0.05)
     assert closing.is_alive()
     go_on.set()
-    closing.join(5)
+    closing.join(PATIENCE)
     assert not closing.is_alive() and in_the_database(store) == 40

@@ -9,6 +9,7 @@ from checkrein.errors import StoreError, StoreFullError
 from checkrein.store import Offer, records
 from checkrein.store.changes import change_number, set_number
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE
 
 MANY = 12
 
@@ -138,7 +139,7 @@ def test_whatever_goes_wrong_in_the_writer_all_hear_of_it_and_it_lives(store, st
         future.exception(5)
     assert futures[3].exception() is not None
     store._writer = whole
-    assert store.submit(note(9)).result(5) is None
+    assert store.submit(note(9)).result(PATIENCE) is None
     assert change_number(store, "n9") == 1
 
 
@@ -172,11 +173,11 @@ def test_what_waits_for_the_writer_is_told_what_became_of_it(store, told):
 
     def slow(_tx):
         held.set()
-        go_on.wait(5)
+        go_on.wait(PATIENCE)
 
     thread = threading.Thread(target=store.write, args=(slow,))
     thread.start()
-    held.wait(5)
+    held.wait(PATIENCE)
     works = notes()
     works[2] = refused(ValueError("mine"))
     store.offer(told.offers(works))

@@ -14,6 +14,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import Offer, lookup, records
 from checkrein.store.phases import clear_phase, set_phase
 from checkrein.store.sqlite import APPLICATION_ID, FILE, SqliteStore, migrations
+from patience import PATIENCE
 
 
 def test_the_folder_and_files_are_the_owner_s_alone():
@@ -255,7 +256,7 @@ def test_who_does_not_want_to_hear_any_more_takes_nobody_along():
     assert gone.cancel()
     later = store.submit(lambda _tx: "said")
     go.set()
-    assert later.result(5) == "said"
+    assert later.result(PATIENCE) == "said"
     first.join()
     assert "checkrein-writer" in [each.name for each in threading.enumerate()]
     store.close()

@@ -7,6 +7,7 @@ import pytest
 
 from checkrein.authority import Asked, myself, perform
 from checkrein.console.serving import Console
+from patience import PATIENCE
 from talker import Talker
 
 
@@ -32,7 +33,7 @@ class Program:
         self.console, self.token = console, token
 
     def __call__(self, method, path, body=None, raw=None, **headers):
-        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=10)
+        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=PATIENCE)
         sent = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         if method in ("POST", "PATCH"):
             sent["Content-Type"] = "application/json"
@@ -46,7 +47,7 @@ class Program:
 
     def listen(self, path="/sessions/s1/events", **headers):
         """An open line; close its connection when done."""
-        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=10)
+        line = http.client.HTTPConnection("127.0.0.1", self.console.port, timeout=PATIENCE)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         line.request("GET", f"/api/v1{path}", None, {"Authorization": f"Bearer {self.token}"} | sent)
         return line, line.getresponse()

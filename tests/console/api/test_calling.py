@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from checkrein.console.api.endpoints import ENDPOINTS
 from checkrein.console.guard import LARGEST_BODY, LARGEST_UPLOAD
+from patience import PATIENCE
 
 
 def test_every_endpoint_asks_what_it_says(program, visitor, talker, console):
@@ -141,7 +142,7 @@ def test_answers_are_kept_by_nobody(program):
 
 
 def sent_length(program, path, length):
-    line = http.client.HTTPConnection("127.0.0.1", program.console.port, timeout=10)
+    line = http.client.HTTPConnection("127.0.0.1", program.console.port, timeout=PATIENCE)
     line.putrequest("POST", f"/api/v1{path}")
     line.putheader("Authorization", f"Bearer {program.token}")
     line.putheader("Content-Type", "application/json")

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from checkrein.console.api import following
+from patience import PATIENCE, Awake, until
 
 
 def event(response):
@@ -51,10 +52,10 @@ def listen(program):
 
 def test_what_happens_is_told_at_once(listen, talker):
     line = listen()
-    begun = time.monotonic()
-    talker.tell("text", message="m1", part=0, delta="Hé\nllo")
-    got = event(line)
-    assert time.monotonic() - begun < 0.5
+    with Awake.during() as took:
+        talker.tell("text", message="m1", part=0, delta="Hé\nllo")
+        got = event(line)
+    assert took.seconds < 0.5
     assert (got["id"], got["event"]) == ("e-1", "text")
     assert json.loads(got["data"]) == {"run": "r1", "message": "m1", "part": 0, "delta": "Hé\nllo"}
 
@@ -107,13 +108,6 @@ def test_a_quiet_line_shows_that_it_lives(listen, monkeypatch):
     assert line.readline() == b": still here\n"
 
 
-def wait_for(what, seconds=5):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_person_counts_as_reachable_while_they_could_answer(make, listen, pipeline, monkeypatch):
     monkeypatch.setattr(following, "BEAT_SECONDS", 0.1)
     monkeypatch.setattr(following, "LOOK_SECONDS", 0.05)
@@ -122,20 +116,20 @@ def test_a_person_counts_as_reachable_while_they_could_answer(make, listen, pipe
     able = make("able", approve=True)
     line, response = able.listen()
     response.readline()
-    wait_for(lambda: pipeline.broker.reachable)
+    until(lambda: pipeline.broker.reachable)
     response.close()
     line.close()
-    wait_for(lambda: not pipeline.broker.reachable)
+    until(lambda: not pipeline.broker.reachable)
 
 
 def test_our_own_page_listens_too_and_counts(visitor, pipeline, talker):
     import http.client
 
-    line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=10)
+    line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=PATIENCE)
     line.request("GET", f"{visitor.place}/chat/api/sessions/s1/events", headers={"Cookie": visitor.cookie})
     response = line.getresponse()
     response.readline()
-    wait_for(lambda: pipeline.broker.reachable)
+    until(lambda: pipeline.broker.reachable)
     talker.tell("end")
     assert event(response)["event"] == "end"
     visitor.post("/sign-out")
@@ -147,7 +141,7 @@ def test_with_its_token_a_line_ends(listen, make, person, talker):
     line = listen(by=make("gone"))
     person("token.revoke", name="gone")
     assert event(line) is None
-    wait_for(lambda: all(each.closed for each in talker.lines))
+    until(lambda: all(each.closed for each in talker.lines))
 
 
 def test_only_so_many_lines_are_open(program, console):
@@ -169,7 +163,7 @@ def test_whoever_leaves_at_once_takes_no_place_away(program, console):
             f"Authorization: Bearer {program.token}\r\n\r\n".encode()
         )
         line.close()
-    wait_for(lambda: console.desk.streams.open == 0)
+    until(lambda: console.desk.streams.open == 0)
 
 
 def test_whoever_leaves_while_the_line_opens_leaves_nobody_reachable_behind(console, monkeypatch):
@@ -193,7 +187,7 @@ def test_whoever_leaves_while_the_line_opens_leaves_nobody_reachable_behind(cons
         await asyncio.wait([first])
 
     asyncio.run(leave())
-    assert left.wait(5)
+    assert left.wait(PATIENCE)
     assert console.desk.streams.open == 0
 
 
@@ -205,7 +199,7 @@ def test_whoever_asks_for_the_head_gets_only_that(program, console):
 
 def test_a_console_that_stops_ends_the_lines(listen, console):
     line = listen()
-    begun = time.monotonic()
-    console.stop()
-    assert time.monotonic() - begun < 3
+    with Awake.during() as took:
+        console.stop()
+    assert took.seconds < 3
     assert event(line) is None

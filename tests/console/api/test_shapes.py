@@ -1,7 +1,6 @@
 """What a real chat answers is what the description says it answers."""
 
 import json
-import time
 
 import jsonschema_rs
 import msgspec
@@ -12,6 +11,7 @@ from checkrein.console.api import openapi, shapes
 from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from mcp_stdio import Notes
+from patience import until
 
 DOCUMENT = openapi.document(1)
 
@@ -46,12 +46,9 @@ def notes(pipeline, person, gateway, tmp_path, console):
     ask = console.desk.ask
     program, *words = Notes(tmp_path).words
     ask("upstream.add", name="notes", entry={"command": program, "args": words})
-    deadline = time.monotonic() + 20
-    while not (
-        found := [each for each in ask("upstream.review", name="notes") if each["state"] != "accepted"]
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    found = until(
+        lambda: [each for each in ask("upstream.review", name="notes") if each["state"] != "accepted"]
+    )
     picks = [{"kind": each["kind"], "name": each["name"], "hash": each["hash"]} for each in found]
     ask("upstream.accept", name="notes", picks=picks)
 

@@ -1,11 +1,11 @@
 import base64
 import json
 import re
-import time
 
 import pytest
 
 from checkrein.doors.chat import Part
+from patience import until
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}\u202egnp.exe\x1b[31m"
 
@@ -29,11 +29,11 @@ def add(chat):
 
 
 def ready(visitor, path, words):
-    deadline = time.monotonic() + 20
-    while words not in (page := visitor.get(path).text):
-        assert time.monotonic() < deadline, page
-        time.sleep(0.05)
-    return page
+    def page():
+        text = visitor.get(path).text
+        return text if words in text else ""
+
+    return until(page, failing=lambda: visitor.get(path).text)
 
 
 def test_an_empty_list_says_how_to_begin(visitor):

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from console import browsing
+from patience import PATIENCE, Awake, until
 
 pipeline = browsing.pipeline
 
@@ -23,7 +24,7 @@ class Listener:
     """Reads a line of events as a browser does."""
 
     def __init__(self, visitor, path, **headers):
-        self.line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=15)
+        self.line = http.client.HTTPConnection("127.0.0.1", visitor.console.port, timeout=PATIENCE)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.line.request("GET", visitor.place + path, headers={"Cookie": visitor.cookie} | named)
         self.response = self.line.getresponse()
@@ -143,22 +144,21 @@ def test_signing_out_ends_the_line(listen, ask, own, visitor):
 
 def test_while_a_page_listens_somebody_can_be_asked(listen, ask, own, console, chat):
     line = listen(start(ask, own))
-    deadline = time.monotonic() + 20
-    while not (chat()._lines.followers(own) and console.desk.pipeline.broker.reachable):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: chat()._lines.followers(own) and console.desk.pipeline.broker.reachable)
     line.close()
-    while chat()._lines.followers(own) or console.desk.feed._listeners:
-        assert time.monotonic() < deadline
+
+    def is_noticed():
         # A line that is gone is noticed when something is told.
         ask("chat.update", id=own, title=str(time.monotonic()))
-        time.sleep(0.05)
+        return not (chat()._lines.followers(own) or console.desk.feed._listeners)
+
+    until(is_noticed)
     assert not console.desk.pipeline.broker.reachable
 
 
 def test_the_console_stops_with_open_lines(listen, ask, own, console):
     line = listen(start(ask, own))
-    begun = time.monotonic()
-    console.stop()
-    assert line.until("nothing") is not None
-    assert time.monotonic() - begun < 4
+    with Awake.during() as took:
+        console.stop()
+        assert line.until("nothing") is not None
+    assert took.seconds < 4

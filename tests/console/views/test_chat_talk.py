@@ -1,10 +1,10 @@
 import json
-import time
 
 import pytest
 
 from checkrein.doors.chat.offering import Offering
 from console import browsing
+from patience import until
 
 pipeline = browsing.pipeline
 
@@ -19,11 +19,11 @@ def now(talk, own):
     """The conversation once it is as it should be."""
 
     def look(ready):
-        deadline = time.monotonic() + 20
-        while not ready(found := talk("chat.session", id=own)):
-            assert time.monotonic() < deadline, found
-            time.sleep(0.02)
-        return found
+        def found():
+            session = talk("chat.session", id=own)
+            return session if ready(session) else None
+
+        return until(found, failing=lambda: talk("chat.session", id=own))
 
     return look
 

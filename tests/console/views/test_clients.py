@@ -7,6 +7,7 @@ import pytest
 
 from checkrein.ledger.entries import body_of_row
 from checkrein.store import records
+from patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +21,7 @@ def token_in(text):
 
 
 def knock(port, token):
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
     kind = "application/json"

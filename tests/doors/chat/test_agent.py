@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from pydantic_ai.models.function import DeltaToolCall
 
-from chat_ground import OVER, Rules, calls, eventually, kill, says, text_result, told, tool
+from chat_ground import OVER, Rules, calls, kill, says, text_result, told, tool
 from checkrein.doors.chat import responses
 from checkrein.errors import InputError
+from patience import until
 
 PUT = '/call notes__put {"a": 1}'
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
@@ -223,7 +224,7 @@ def test_stopped_beside_a_call_that_ran_the_model_is_told_what_ran(talk, rules):
     rules.add("allow", "get")
     run = talk.say("/call notes__get {}", PUT, "/then", "/say after")
     talk.asked()
-    eventually(lambda: "completed" in [each.status for each in talk.calls()])
+    until(lambda: "completed" in [each.status for each in talk.calls()])
     talk.chat.abort(run=run)
     talk.finish("/say next")
     told_them = sorted(str(each.content) for each in talk.models.results().values())
@@ -280,7 +281,7 @@ def test_a_server_that_ends_while_a_model_answers_keeps_what_came(talking, talk)
 def test_a_server_killed_while_a_model_answers_keeps_what_came(talking, talk, monkeypatch):
     monkeypatch.setattr("checkrein.doors.chat.writing._KEEP_SECONDS", 0.05)
     run = talk.say("/slow 20", "/long 60")
-    eventually(lambda: talk.store.path(talk.id)[-1].state == "streaming")
+    until(lambda: talk.store.path(talk.id)[-1].state == "streaming")
     kill(talk)
     again = talking(session=talk.id)
     assert again.ended(run) == "interrupted"
@@ -298,7 +299,7 @@ def test_a_server_killed_before_the_first_word_says_so(talking, talk):
 
     talk.models.acts = [silent]
     run = talk.say("hello")
-    eventually(lambda: talk.models.sent)
+    until(lambda: talk.models.sent)
     kill(talk)
     again = talking(session=talk.id)
     assert again.ended(run) == "interrupted"
@@ -315,7 +316,7 @@ def test_a_server_killed_after_the_tools_answered_goes_on_with_the_model(talking
     rules.add("allow", "put")
     talk.models.acts = [calls(("notes__put", "{}", "c1")), silent]
     run = talk.say("go")
-    eventually(lambda: len(talk.models.sent) == 2)
+    until(lambda: len(talk.models.sent) == 2)
     kill(talk)
     again = talking(session=talk.id)
     assert again.ended(run) == "done"
@@ -333,7 +334,7 @@ def test_another_conversation_s_run_is_not_touched_by_a_message_in_the_first_mom
     with pytest.raises(InputError, match="answering here already"):
         again.say("quick")
     again.approve(*again.asked())
-    eventually(lambda: not again.chat._runs.live)
+    until(lambda: not again.chat._runs.live)
     again.check()
 
 
@@ -413,7 +414,7 @@ def test_stopped_after_it_was_handed_over_it_is_told_once(routed):
 
     routed.models.acts = [breaks, silent]
     run = routed.say("Please fix the typo in the README file.")
-    eventually(lambda: len(routed.models.sent) == 2)
+    until(lambda: len(routed.models.sent) == 2)
     routed.chat.abort(run=run)
     routed.look()
     assert [each for each in routed.kinds() if each in OVER] == ["aborted"]

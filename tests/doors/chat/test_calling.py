@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from chat_ground import Came, Rules, Talk, Tools, calls, eventually, kill, opened, says, text_result, tool
+from chat_ground import Came, Rules, Talk, Tools, calls, kill, opened, says, text_result, tool
 from checkrein.authority.chat_requests import Approve
 from checkrein.doors.chat import Invocation, Part, Run
 from checkrein.errors import InputError, NotFoundError
+from patience import PATIENCE, soon, until
 
 GET, PUT = "/call notes__get {}", '/call notes__put {"a": 1}'
 
@@ -185,7 +186,7 @@ def test_two_who_work_on_one_call_carry_it_out_once(talk, rules, asked):
         session = talk.store.get(talk.id)
         first = asyncio.ensure_future(talk.chat._calling.settle(run, session, call))
         if asked:
-            await asyncio.to_thread(eventually, lambda: talk.store.call("r", "c").asked)
+            await soon(lambda: talk.store.call("r", "c").asked)
         again = talk.store.call("r", "c") if asked else call
         second = asyncio.ensure_future(talk.chat._calling.settle(run, session, again))
         if asked:
@@ -265,7 +266,7 @@ def test_a_question_nobody_answers_in_time_is_a_no(talking, user_settings):
     talk.pipeline.clock = lambda: clock() + ahead[0]
     run = talk.say(PUT, "/then", "/results")
     (asked,) = talk.asked()
-    eventually(lambda: talk.pipeline.broker.is_awaited(asked["entry"]))
+    until(lambda: talk.pipeline.broker.is_awaited(asked["entry"]))
     ahead[0] = 400.0
     # Whoever waits looks by himself; the word only makes it sooner.
     talk.pipeline.broker.settled(asked["entry"])
@@ -506,7 +507,7 @@ def test_a_call_under_way_when_the_server_died_is_made_again_only_if_twice_is_as
 
     talk.tools.does[name] = hangs
     run = talk.say(f"/call {name} {{}}", "/then", "/results")
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     again = restarted(talking, talk)
     again.tools.does.clear()
     assert again.ended(run) == "done"
@@ -576,7 +577,7 @@ def test_each_of_two_calls_that_are_the_same_has_its_own_answer(talk):
     run = talk.say(PUT, PUT, "/then", "/say done")
     first, second = talk.asked(2)
     talk.approve(first)
-    eventually(lambda: talk.tools.ran)
+    until(lambda: talk.tools.ran)
     (left,) = talk.asked()
     assert left["call_id"] == second["call_id"]
     talk.decline(left, "once is enough")

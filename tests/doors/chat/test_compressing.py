@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chat_ground import eventually, told
+from chat_ground import told
 from checkrein.errors import CheckreinError, InputError
+from patience import until
 
 LIMIT = 32_000
 
@@ -142,7 +143,7 @@ def test_while_it_compresses_nothing_is_sent(talk, monkeypatch):
     monkeypatch.setattr("checkrein.doors.chat.compressing._asked_once", slowly)
     with ThreadPoolExecutor(1) as pool:
         compressing = pool.submit(talk.chat.compress, session=talk.id, retention=0)
-        eventually(lambda: gate)
+        until(lambda: gate)
         with pytest.raises(InputError, match="already"):
             talk.say("hello")
         assert compressing.result()["compressed"]
@@ -161,7 +162,7 @@ def test_stopped_while_it_compresses_the_run_is_over(talk, monkeypatch):
 
     monkeypatch.setattr("checkrein.doors.chat.compressing._asked_once", never)
     run = talk.say("hello")
-    eventually(lambda: begun)
+    until(lambda: begun)
     assert talk.chat.abort(run=run) == {"aborted": True}
     assert talk.store.snapshots(talk.id) == []
     talk.check()

@@ -2,8 +2,9 @@
 
 import pytest
 
-from chat_ground import OVER, eventually, text_result, told
+from chat_ground import OVER, text_result, told
 from checkrein.errors import StoreError
+from patience import until
 
 PUT = '/call notes__put {"a": 1}'
 BIG = "x" * 400_000
@@ -98,7 +99,7 @@ def test_stopped_on_a_full_disk_it_is_told_and_over(talk, disk):
     assert [each for each in talk.kinds() if each in OVER] == ["aborted"]
     assert talk.finish("/say on we go") == "end"
     assert [each.status for each in talk.calls()] == ["cancelled"]
-    eventually(lambda: not talk.chat.busy)
+    until(lambda: not talk.chat.busy)
 
 
 def test_a_call_that_cannot_be_recorded_does_not_run(talk, rules, disk):

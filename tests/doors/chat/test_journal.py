@@ -9,6 +9,7 @@ from checkrein.doors.chat import Invocation, Run
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.errors import InputError, NotFoundError
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def race(work, many=8):
     ready, said = threading.Barrier(many), []
 
     def go():
-        ready.wait(10)
+        ready.wait(PATIENCE)
         said.append(work())
 
     threads = [threading.Thread(target=go) for _ in range(many)]

@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chat_ground import OVER, Talk, Tools, eventually, kill, opened
+from chat_ground import OVER, Talk, Tools, kill, opened
 from checkrein.doors.chat import Part, Run, runs
 from checkrein.errors import CheckreinError, InputError
+from patience import until
 
 
 def test_one_answer_at_a_time(talk):
@@ -136,4 +137,4 @@ def test_a_run_of_a_conversation_that_is_gone_harms_nobody(talking, talk):
     again = talking()
     assert again.ended("left") == "interrupted"
     assert again.complaints == []
-    eventually(lambda: again.chat.busy == 0)
+    until(lambda: again.chat.busy == 0)

@@ -2,10 +2,11 @@
 
 import pytest
 
-from chat_ground import calls, eventually
+from chat_ground import calls
 from checkrein.agents import Agents
 from checkrein.authority import Asked, myself, perform
 from checkrein.store.questions import count_waiting, settled_with, waiting
+from patience import until
 
 PUT = '{"text": "a"}'
 
@@ -43,7 +44,7 @@ def test_both_stand_in_the_inbox(talk, run, inbox):
 def test_one_yes_in_the_inbox_runs_one_of_them(talk, run, inbox):
     first, second = inbox("list")
     assert inbox("answer", id=first["id"], answer="approved")["answer"] == "approved"
-    eventually(lambda: "completed" in statuses(talk).values())
+    until(lambda: "completed" in statuses(talk).values())
     assert len(talk.tools.ran) == 1
     assert [each["id"] for each in inbox("list")] == [second["id"]]
     inbox("answer", id=second["id"], answer="denied", message="once is enough")

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from chat_ground import eventually
 from checkrein.doors.chat import Message, Part, Run, Session
 from checkrein.doors.chat.shown import message_view, run_view, session_view
+from patience import until
 
 AT = 1_800_000_000.0
 
@@ -47,4 +47,4 @@ def test_what_was_answered_elsewhere_is_no_question_any_more(talk):
     talk.pipeline.answer(call["entry"], "denied", actor="bob", channel="telegram", message="no")
     talk.over(run)
     assert talk.calls()[0].answered_by == "bob"
-    eventually(lambda: not talk.chat._runs.live)
+    until(lambda: not talk.chat._runs.live)

@@ -1,9 +1,7 @@
 """Servers to stand behind the gateway: small programs that speak raw JSON-RPC, well and badly."""
 
-import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 
 from checkrein.settings.servers import ServerSpec
@@ -95,14 +93,6 @@ def _answers(pid):
     except OSError:
         return False
     return True
-
-
-async def until(true, seconds=10.0):
-    """Wait for something to become so; fails when it does not."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        await asyncio.sleep(0.01)
 
 
 class Ear:

@@ -23,7 +23,7 @@ from checkrein.doors.gateway.sealing import Seal
 from checkrein.ledger.query import Filter, entries
 from checkrein.settings.servers import servers_file
 from checkrein.settings.sources import state_dir
-from doors.gateway.back import until, write
+from doors.gateway.back import write
 
 # Speaks the eras it is told to. Every call of a tool is written to a log, so that a test can count them.
 SERVER = r"""
@@ -418,7 +418,7 @@ def told(result):
     return result["content"][0]["text"]
 
 
-__all__ = ["SERVER", "Guest", "House", "Passing", "told", "until"]
+__all__ = ["SERVER", "Guest", "House", "Passing", "told"]
 
 
 def with_servers(house, work, **servers):

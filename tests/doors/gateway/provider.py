@@ -8,6 +8,7 @@ import secrets
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from doors.gateway.site import Site
+from patience import PATIENCE, until
 
 
 class Provider(Site):
@@ -95,7 +96,7 @@ def _single(query):
 def get(url, *, method="GET", headers=None):
     """One request of a browser: the status, the headers and the text."""
     parts = urlsplit(url)
-    line = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    line = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
     try:
         line.request(
             method, f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=headers or {}
@@ -104,6 +105,12 @@ def get(url, *, method="GET", headers=None):
         return found.status, found.headers, found.read().decode()
     finally:
         line.close()
+
+
+def ended(gateway, name="mail"):
+    """The state of signing in, once it is not waiting any more."""
+    until(lambda: gateway.sign_in_state(name)["state"] != "waiting", failing="it still waits")
+    return gateway.sign_in_state(name)
 
 
 def way_back(url):

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 from checkrein.doors.gateway.messages import LARGEST
+from patience import PATIENCE
 
 INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -99,7 +100,7 @@ class Site:
         note = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
         http.wfile.write(f"event: message\ndata: {json.dumps(note)}\n\n".encode())
         http.wfile.flush()
-        self.quiet.wait(20)
+        self.quiet.wait(PATIENCE)
         http.close_connection = True
 
     def _message(self, http, headers, message):
@@ -159,7 +160,7 @@ class Site:
         self._put(http, 500, b"oops", "text/plain")
 
     def _do_silent(self, http, answer):
-        self.quiet.wait(20)
+        self.quiet.wait(PATIENCE)
         http.close_connection = True
 
     def _do_broken(self, http, answer):

@@ -12,7 +12,7 @@ from checkrein.doors.gateway.clients import Client, Flight, Visit
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, response
 from checkrein.doors.gateway.prompts import Answer
 from checkrein.store.questions import get_question
-from doors.gateway.house import until
+from patience import PATIENCE, soon
 
 YES = {"action": "accept", "content": {}}
 
@@ -86,7 +86,7 @@ def run_answer(asking, who, question, during, params=None):
         flight = Flight(who, 1, ear)
         task = asyncio.ensure_future(asking.answer(who, flight, params or {}, *question))
         await during(ear, task)
-        return await asyncio.wait_for(task, 20), ear
+        return await asyncio.wait_for(task, PATIENCE), ear
 
     return asyncio.run(main())
 
@@ -95,7 +95,7 @@ def test_the_client_that_cannot_ask_leaves_it_to_somebody_who_can(asking, pipeli
     who, question = client(elicitation={}), ask()
 
     async def during(ear, task):
-        await until(lambda: ear.heard)
+        await soon(lambda: ear.heard)
         with pipeline.broker.attending():
             who.answered({"id": ear.heard[0]["id"], "error": {"code": -1, "message": "no window"}})
             await asyncio.sleep(0.05)
@@ -112,7 +112,7 @@ def test_signs_of_life_are_sent_while_a_person_is_asked(asking, pipeline, ask, m
     who, question = client(elicitation={}), ask()
 
     async def during(ear, _task):
-        await until(lambda: len(ear.of("notifications/progress")) >= 3)
+        await soon(lambda: len(ear.of("notifications/progress")) >= 3)
         who.answered(response(ear.of("elicitation/create")[0]["id"], YES))
 
     settled, ear = run_answer(asking, who, question, during, {"_meta": {"progressToken": "t"}})
@@ -135,7 +135,7 @@ def test_a_caller_that_stops_waiting_takes_its_question_along_or_leaves_it_open(
     async def given_up(question):
         who, ear = client(elicitation={}), Ear()
         task = asyncio.ensure_future(asking.answer(who, Flight(who, 1, ear), {}, *question))
-        await until(lambda: ear.heard)
+        await soon(lambda: ear.heard)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

@@ -9,7 +9,8 @@ import pytest
 
 from checkrein.call import ToolCall
 from checkrein.doors.gateway import bringing as bringing_module
-from doors.gateway.house import SERVER, until
+from doors.gateway.house import SERVER
+from patience import soon
 
 
 def run(visitor, work):
@@ -189,8 +190,8 @@ def test_a_verdict_is_about_the_tool_as_it_was_accepted_then(visitor):
     async def work():
         call, entry = await visitor.judged("echo")
         await visitor.made("evolve")
-        await until(lambda: not isinstance(visitor.hub.catalogue.hidden("srv__echo"), type(None)))
-        await until(lambda: visitor.hub.catalogue.hidden("srv__echo"))
+        await soon(lambda: not isinstance(visitor.hub.catalogue.hidden("srv__echo"), type(None)))
+        await soon(lambda: visitor.hub.catalogue.hidden("srv__echo"))
         await asyncio.to_thread(visitor.accept, "srv", {"echo"})
         assert (await visitor.guest.tool("srv__echo")).definition != call.definition
         came = await visitor.carry(call, entry)
@@ -219,7 +220,7 @@ def test_a_server_killed_meanwhile_leaves_a_fate_nobody_knows(visitor):
     async def work():
         call, entry = await visitor.judged("slow", {"seconds": 30})
         waits = asyncio.ensure_future(visitor.carry(call, entry))
-        await until(lambda: visitor.house.ran("slow"))
+        await soon(lambda: visitor.house.ran("slow"))
         os.kill(visitor.gateway.servers()[0]["pid"], signal.SIGKILL)
         came = await waits
         assert came.kind == "lost" and came.failed and "unknown" in came.text

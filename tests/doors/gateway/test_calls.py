@@ -12,7 +12,8 @@ import pytest
 from checkrein.doors.gateway.messages import INVALID_PARAMS
 from checkrein.doors.gateway.sealing import SECONDS, Seal
 from checkrein.settings.sources import state_dir
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import PATIENCE, soon
 
 YES = {"action": "accept", "content": {}}
 NO = {"action": "decline"}
@@ -133,7 +134,7 @@ def test_the_time_limit_is_30_seconds_and_a_servers_own_where_it_has_one(house, 
             assert result["isError"] and "did not answer within 0.3 seconds" in told(result)
             assert "unknown" in told(result)
             assert (await house.last()).result == "timeout"
-            await until(lambda: any("cancelled" in line for line in house.log()))
+            await soon(lambda: any("cancelled" in line for line in house.log()))
             await guest.call("two__echo")
             assert seen == [0.3, 30.0]
             assert house.ran("slow") == [{"seconds": 20}]
@@ -145,7 +146,7 @@ def test_the_time_stands_still_while_a_person_is_asked(house):
     async def work(guest):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__echo"))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         await asyncio.sleep(0.5)
         guest.reply(guest.asked[0], YES)
         assert told(await task) == "said {}"
@@ -157,7 +158,7 @@ def test_the_time_stands_still_while_the_client_is_asked(house, add):
     async def work(guest):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__elicit"))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         await asyncio.sleep(0.6)
         guest.reply(guest.asked[0], {"action": "accept", "content": {"c": "red"}})
         assert json.loads(told(await task))["content"] == {"c": "red"}
@@ -182,7 +183,7 @@ def test_a_call_whose_server_dies_in_the_middle_is_unknown_and_never_repeated(ho
 def test_a_server_killed_in_the_middle_leaves_an_unknown_fate(house, add):
     async def work(guest):
         task = asyncio.ensure_future(guest.call("srv__slow"))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         os.kill(house.hub.fleet.keeper("srv").status()["pid"], signal.SIGKILL)
         assert "unknown" in told(await task)
         assert (await house.last()).result == "unknown"
@@ -195,10 +196,10 @@ def test_a_server_killed_in_the_middle_leaves_an_unknown_fate(house, add):
 def test_a_call_its_client_cancels_is_cancelled_at_the_server_and_on_the_record(house, add):
     async def work(guest):
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__slow"}))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         guest.cancel(guest.last)
         assert await task is None
-        await until(lambda: any("cancelled" in line for line in house.log()))
+        await soon(lambda: any("cancelled" in line for line in house.log()))
         entry = await house.last()
         assert (entry.result, entry.evidence) == ("cancelled", "client")
         assert not guest.client.flights
@@ -305,7 +306,7 @@ def test_an_answer_given_elsewhere_first_counts_and_the_clients_question_is_with
     async def work(guest):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__echo"))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         (entry,) = house.entries()
         await asyncio.to_thread(pipeline.answer, entry.id, "approved", actor="bob", channel="console")
         assert told(await task) == "said {}"
@@ -324,7 +325,7 @@ def test_a_question_nobody_answers_in_time_is_a_no(house, clock, monkeypatch):
     async def work(guest):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__echo", _meta={"progressToken": 5}))
-        await until(lambda: [each for each in guest.heard if each["method"] == "notifications/progress"])
+        await soon(lambda: [each for each in guest.heard if each["method"] == "notifications/progress"])
         clock.pass_days(1)
         result = await task
         assert result["isError"] and "Nobody answered in time" in told(result)
@@ -434,7 +435,7 @@ def test_edited_arguments_are_what_runs_and_must_fit_the_schema(house, pipeline)
         for edited, ran in (({"n": 5}, [{"n": 5}]), ({"n": "five"}, [{"n": 5}])):
             guest.asked.clear()
             task = asyncio.ensure_future(guest.call("srv__strict", {"n": 1}))
-            await until(lambda: guest.asked)
+            await soon(lambda: guest.asked)
             entry = house.entries()[0].id
             answer = partial(pipeline.answer, actor="ada", channel="console", edited=edited)
             await asyncio.to_thread(answer, entry, "approved")
@@ -453,7 +454,7 @@ def test_a_call_approved_with_other_arguments_goes_on_with_those(house, pipeline
             guest = house.passing(capabilities={"sampling": {}})
             with pipeline.broker.attending():
                 task = asyncio.ensure_future(guest.call("srv__sample", {"x": 1}))
-                await until(lambda: house.entries() and pipeline.broker.is_awaited(house.entries()[0].id))
+                await soon(lambda: house.entries() and pipeline.broker.is_awaited(house.entries()[0].id))
                 answer = partial(pipeline.answer, actor="ada", channel="console", edited={"x": 2})
                 await asyncio.to_thread(answer, house.entries()[0].id, "approved")
                 first = await task
@@ -468,7 +469,7 @@ def test_a_deny_between_question_and_answer_wins(house, add):
     async def work(guest):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__echo"))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         add("deny", "echo")
         guest.reply(guest.asked[0], YES)
         result = await task
@@ -509,7 +510,7 @@ def test_of_two_clients_each_is_asked_about_its_own_call(house):
                 asyncio.ensure_future(one.call("srv__echo", {"who": 1})),
                 asyncio.ensure_future(two.call("srv__echo", {"who": 2})),
             ]
-            await until(lambda: one.asked and two.asked)
+            await soon(lambda: one.asked and two.asked)
             assert '"who":1' in one.asked[0]["params"]["message"]
             assert '"who":2' in two.asked[0]["params"]["message"]
             # Neither can answer for the other, though it knew the number of the other's question.
@@ -536,10 +537,10 @@ def test_a_client_that_stops_waiting_withdraws_its_question(house, pipeline):
     async def work(guest):
         guest.answers = {}
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__echo"}))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         guest.cancel(guest.last)
         assert await task is None
-        await until(lambda: house.entries()[0].answer == "cancelled")
+        await soon(lambda: house.entries()[0].answer == "cancelled")
         assert guest.withdrawn and house.ran("echo") == []
 
     run(house, work)
@@ -555,7 +556,7 @@ def test_a_call_taken_back_while_its_verdict_is_written_leaves_no_question_and_n
 
         def slowly(considered):
             loop.call_soon_threadsafe(guest.cancel, guest.last)
-            cancelled.wait(5)
+            cancelled.wait(PATIENCE)
             return settle(considered)
 
         cancelled = threading.Event()
@@ -563,7 +564,7 @@ def test_a_call_taken_back_while_its_verdict_is_written_leaves_no_question_and_n
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__echo"}))
         assert await task is None
         cancelled.set()
-        await until(lambda: house.entries() and house.entries()[0].answer == "cancelled")
+        await soon(lambda: house.entries() and house.entries()[0].answer == "cancelled")
         assert guest.asked == [] and house.ran("echo") == []
 
     run(house, work)

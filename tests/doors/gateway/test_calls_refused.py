@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import soon
 
 YES = {"action": "accept", "content": {}}
 
@@ -26,7 +27,7 @@ def waiting(house, work):
             guest = await house.guest()
             guest.answers = {}
             task = asyncio.ensure_future(guest.call("srv__echo", {"x": 1}))
-            await until(lambda: guest.asked)
+            await soon(lambda: guest.asked)
             await work(guest, task)
 
     asyncio.run(main())

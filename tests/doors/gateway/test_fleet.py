@@ -8,7 +8,8 @@ import pytest
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.errors import NotFoundError
 from doors.gateway.back import is_running
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import soon
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def test_a_server_that_is_removed_is_gone_and_so_is_its_process(house):
         assert (await guest.ask("tools/list"))["tools"] == []
         assert "notifications/tools/list_changed" in guest.methods()
         assert (await guest.error("tools/call", {"name": "srv__echo"}))["code"] == -32602
-        await until(lambda: not is_running(process))
+        await soon(lambda: not is_running(process))
         with pytest.raises(NotFoundError):
             house.hub.fleet.spec("srv")
         with pytest.raises(Unreachable):
@@ -73,7 +74,7 @@ def test_a_server_that_is_changed_is_started_anew(house):
         house.write()
         assert house.hub.fleet.look()
         await house.settled()
-        await until(lambda: not is_running(process))
+        await soon(lambda: not is_running(process))
         assert told(await guest.call("srv__echo")) == "said {}", "what was accepted stays accepted"
 
     run(house, work)

@@ -14,7 +14,8 @@ from checkrein.doors.gateway.messages import LARGEST, notification, request, res
 from checkrein.settings.sources import state_dir
 from checkrein.store.gateway_clients import CLIENTS
 from checkrein.store.sqlite import SqliteStore
-from mcp_http import Running, drained, events, raw, until
+from mcp_http import Running, drained, events, raw
+from patience import PATIENCE, until
 
 LISTEN = {"Accept": "text/event-stream"}
 
@@ -437,7 +438,7 @@ def test_with_its_token_everything_of_a_client_ends_at_once(front, store, client
     token_id = client.token.split("_")[1]
     store.write(lambda tx: CLIENTS.revoke(tx, token_id, "ada", 2.0))
     front.call(front.front.revoke, f"http:{token_id}")
-    thread.join(10)
+    thread.join(PATIENCE)
     assert replies[0].status == 401
     assert drained_http(stream) == b""
     assert front.hub.left == [front.hub.met[0].id]
@@ -593,7 +594,7 @@ def test_lists_may_come_in_several_lines(front, client):
 
 
 def test_each_request_of_a_connection_has_a_length_of_its_own(front, client):
-    with socket.create_connection(("127.0.0.1", front.port), timeout=5) as line:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE) as line:
         for length in (len(INITIALIZE), len(INITIALIZE) + 2):
             line.sendall(head(front, client, length=length) + INITIALIZE.ljust(length))
             assert status(line.recv(65_536)) == 200
@@ -609,7 +610,7 @@ def test_too_much_is_refused_before_it_is_read(front, client):
 
 
 def test_chunks_are_counted_as_they_come(front, client):
-    with socket.create_connection(("127.0.0.1", front.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE) as line:
         line.sendall(head(front, client, "Transfer-Encoding: chunked"))
         chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
         answer = b""
@@ -692,7 +693,7 @@ def test_a_head_has_no_body(front, client):
 
 
 def test_a_body_may_be_announced_first(front, client):
-    with socket.create_connection(("127.0.0.1", front.port), timeout=5) as line:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE) as line:
         line.sendall(head(front, client, "Expect: 100-continue", length=len(INITIALIZE)))
         assert line.recv(100).startswith(b"HTTP/1.1 100 ")
         line.sendall(INITIALIZE)
@@ -704,7 +705,7 @@ def test_a_body_may_be_announced_first(front, client):
 def test_a_kept_connection_gets_the_same_care(serve):
     front = serve(limits={"head_seconds": 0.2, "beat_seconds": 0.05})
     client = front.client()
-    with socket.create_connection(("127.0.0.1", front.port), timeout=5) as line:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE) as line:
         line.sendall(head(front, client, length=len(INITIALIZE)) + INITIALIZE)
         until(lambda: front.hub.met)
         assert status(line.recv(65536)) == 200
@@ -729,10 +730,10 @@ def test_silence_is_broken_for_who_waits_long(serve):
 def test_a_client_that_does_not_read_is_let_go(front, client):
     client.open()
     body = json.dumps(request(3, "flood", {"times": 200, "size": 1 << 20})).encode()
-    with socket.create_connection(("127.0.0.1", front.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE) as line:
         session = f"Mcp-Session-Id: {client.session}"
         line.sendall(head(front, client, session, length=len(body)) + body)
-        until(lambda: next(iter(front.front.sessions)).busy == 0 and len(front.hub.handled) == 2, 20)
+        until(lambda: next(iter(front.front.sessions)).busy == 0 and len(front.hub.handled) == 2)
     assert client.ask("echo").status == 200
 
 
@@ -818,7 +819,7 @@ def test_one_client_s_requests_together_take_a_bounded_amount_of_memory(front, c
 def test_who_has_no_token_keeps_nobody_out(serve):
     """A page in a browser, or another user, may hold as many connections as there are, and use them."""
     front = serve(limits={"connections": 4})
-    lines = [socket.create_connection(("127.0.0.1", front.port), timeout=5) for _ in range(4)]
+    lines = [socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE) for _ in range(4)]
     until(lambda: len(front.front._lines) == 4)
     for line in lines:
         line.sendall(f"GET /health HTTP/1.1\r\nhost: 127.0.0.1:{front.port}\r\n\r\n".encode())
@@ -827,7 +828,7 @@ def test_who_has_no_token_keeps_nobody_out(serve):
     assert client.open().status == 200 and client.ask("echo").status == 200
     assert lines[0].recv(4096) == b"" and len(front.front._lines) == 4
     for _ in range(8):
-        lines.append(socket.create_connection(("127.0.0.1", front.port), timeout=5))
+        lines.append(socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE))
         lines[-1].sendall(b"GET")
     until(lambda: len(front.front._lines) == 4)
     assert client.ask("echo").status == 200
@@ -851,7 +852,7 @@ def test_many_at_once_get_their_own_answers(front):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert wrong == []
     assert len({each.session for each in clients}) == 8
 

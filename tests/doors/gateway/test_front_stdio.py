@@ -32,11 +32,11 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.peers import Peer, lineage
 from doors.gateway.ends import WAYS, Ends
+from patience import PATIENCE, Awake, soon
 
 WHO = Who("tester", "tester (pid 7)", "stdio:7-1")
 ENVELOPE = {"_meta": {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}}
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
-SECONDS = 10
 
 
 class Hub:
@@ -93,12 +93,12 @@ class Peers:
 
     async def write(self, *messages):
         raw = b"".join(m if isinstance(m, bytes) else json.dumps(m).encode() + b"\n" for m in messages)
-        await asyncio.wait_for(self.ends.write(raw), SECONDS)
+        await asyncio.wait_for(self.ends.write(raw), PATIENCE)
 
     async def line(self):
         """The next message; None at the end."""
         while b"\n" not in self._read:
-            piece = await asyncio.wait_for(self.ends.read(1 << 20), SECONDS)
+            piece = await asyncio.wait_for(self.ends.read(1 << 20), PATIENCE)
             if not piece:
                 assert not self._read
                 return None
@@ -118,12 +118,6 @@ class Peers:
 
     def close(self):
         self.ends.close_input()
-
-    async def until(self, true):
-        deadline = time.monotonic() + SECONDS
-        while not true():
-            assert time.monotonic() < deadline, "it did not happen in time"
-            await asyncio.sleep(0.005)
 
 
 def loops():
@@ -157,7 +151,7 @@ def run(request, way):
                     await asyncio.sleep(0.005)
 
         with asyncio.Runner(loop_factory=request.param) as runner:
-            runner.run(asyncio.wait_for(body(), 30))
+            runner.run(asyncio.wait_for(body(), PATIENCE))
 
     run.said = said = []
     return run
@@ -315,7 +309,7 @@ def test_one_slow_request_holds_up_no_other(run):
         assert peer.front.busy == 1
         peer.hub.gate.set()
         assert (await peer.answer())["id"] == 1
-        await peer.until(lambda: peer.front.busy == 0)
+        await soon(lambda: peer.front.busy == 0)
 
     run(test)
 
@@ -332,11 +326,11 @@ def test_what_was_taken_back_has_no_answer(run):
 def test_listening_is_no_work_under_way(run):
     async def test(peer):
         await peer.write(ask(1, "subscriptions/listen", **ENVELOPE))
-        await peer.until(lambda: peer.hub.begun)
+        await soon(lambda: peer.hub.begun)
         assert peer.front.busy == 0
         peer.close()
         assert await peer.answer() is None
-        await peer.until(lambda: peer.hub.cancelled == [1])
+        await soon(lambda: peer.hub.cancelled == [1])
 
     run(test)
 
@@ -358,7 +352,7 @@ def test_what_is_told_comes_in_order_and_after_the_requests_before_it(run):
         messages = [ask(1, "wait"), tell("notifications/cancelled", requestId=1)]
         messages += [{"jsonrpc": "2.0", "id": "checkrein-1", "result": {}}, tell("last")]
         await peer.write(*messages)
-        await peer.until(lambda: len(peer.hub.heard) == 3)
+        await soon(lambda: len(peer.hub.heard) == 3)
         assert [message for _, message in peer.hub.heard] == messages[1:]
         assert all("wait" in begun for begun, _ in peer.hub.heard)
 
@@ -463,12 +457,12 @@ def test_a_client_that_leaves_has_nothing_under_way_any_more(run):
     async def test(peer):
         await peer.open()
         await peer.write(ask(1, "wait"), ask(2, "wait"))
-        await peer.until(lambda: peer.front.busy == 2)
+        await soon(lambda: peer.front.busy == 2)
         began = time.monotonic()
         peer.close()
         assert await peer.answer() is None
         assert time.monotonic() - began >= front_stdio.GRACE_SECONDS * 0.9
-        await peer.until(lambda: sorted(peer.hub.cancelled) == [1, 2])
+        await soon(lambda: sorted(peer.hub.cancelled) == [1, 2])
         assert (peer.hub.left, peer.front.lines) == (peer.hub.met, set())
 
     run(test)
@@ -480,9 +474,9 @@ def test_a_client_that_closes_its_side_hears_what_can_be_answered_at_once(run):
         await peer.write(slow, ask(1, "x"), json.dumps(ask(2, "y")).encode())
         peer.close()
         assert [(await peer.answer())["id"] for _ in range(3)] == [0, 1, 2]
-        began = time.monotonic()
-        assert await peer.line() is None
-        assert time.monotonic() - began < front_stdio.GRACE_SECONDS
+        with Awake.during() as took:
+            assert await peer.line() is None
+        assert took.seconds < front_stdio.GRACE_SECONDS
         assert peer.hub.left == peer.hub.met
 
     run(test)
@@ -503,7 +497,7 @@ def test_a_client_that_does_not_read_is_not_read_from(run):
     async def test(peer):
         await peer.open()
         await peer.write(ask(1, "much", size=4 << 20))
-        await peer.until(lambda: "much" in peer.hub.begun)
+        await soon(lambda: "much" in peer.hub.begun)
         await peer.write(*(ask(n, "x") for n in range(2, 50)))
         await asyncio.sleep(0.1)
         assert "x" not in peer.hub.begun
@@ -519,7 +513,7 @@ def test_a_client_that_never_reads_is_let_go(run):
     async def test(peer):
         await peer.open()
         await peer.write(*(ask(n, "much", size=8 << 20) for n in range(12)))
-        await peer.until(lambda: peer.hub.left)
+        await soon(lambda: peer.hub.left)
         assert peer.hub.left == peer.hub.met
 
     run(test)

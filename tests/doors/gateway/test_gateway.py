@@ -18,6 +18,7 @@ from checkrein.errors import NotFoundError, StoreError
 from checkrein.peers import Peer
 from checkrein.settings.servers import ServerSpec, read_servers
 from doors.gateway.back import is_running
+from patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -38,13 +39,6 @@ def gateway(pipeline, clock, said, monkeypatch, house):
 
 def picks(gateway, name="srv", states=("new", "changed")):
     return [row for row in gateway.review(name) if row["state"] in states]
-
-
-def eventually(true, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def test_servers_are_reviewed_accepted_browsed_and_refused(gateway):
@@ -95,9 +89,9 @@ def test_the_file_is_read_again_by_itself_and_on_demand(gateway, house, said):
     assert found["servers"] == ["srv", "two"] and found["fault"] == ""
     del house.specs["two"]
     house.write()
-    eventually(lambda: [each["name"] for each in gateway.servers()] == ["srv"])
+    until(lambda: [each["name"] for each in gateway.servers()] == ["srv"])
     house.write("{")
-    eventually(lambda: any("last good one" in line for line in said))
+    until(lambda: any("last good one" in line for line in said))
     assert gateway.servers()[0]["fault"] and gateway.reload()["servers"] == ["srv"]
 
 
@@ -109,9 +103,9 @@ def test_a_fault_while_looking_around_does_not_end_the_gateway(gateway, said, mo
         raise RuntimeError("boom")
 
     monkeypatch.setattr(gateway_module.Hub, "look_at_rules", fails)
-    assert broken.wait(5)
-    eventually(lambda: any("boom" in line for line in said))
-    eventually(lambda: gateway.servers()[0]["state"] == "ready")
+    assert broken.wait(PATIENCE)
+    until(lambda: any("boom" in line for line in said))
+    until(lambda: gateway.servers()[0]["state"] == "ready")
 
 
 def test_who_is_connected_and_who_is_turned_out(gateway):

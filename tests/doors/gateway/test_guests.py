@@ -11,8 +11,9 @@ from checkrein.doors.gateway import guests as guests_module
 from checkrein.doors.gateway.guests import Guests, StoppedError
 from checkrein.errors import InputError, NotFoundError, StoreError
 from doors.gateway.back import write
-from doors.gateway.house import SERVER, until
+from doors.gateway.house import SERVER
 from doors.gateway.visitor import DOOR, RICH, Visitor, elsewhere
+from patience import PATIENCE, soon
 
 
 def names(tools):
@@ -184,11 +185,11 @@ def test_whoever_stops_waiting_cancels_it_upstream(visitor):
     async def work():
         call, entry = await visitor.judged("slow", {"seconds": 30})
         waits = asyncio.ensure_future(visitor.carry(call, entry))
-        await until(lambda: visitor.house.ran("slow"))
+        await soon(lambda: visitor.house.ran("slow"))
         waits.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waits
-        await until(lambda: any("cancelled" in line for line in visitor.house.log()))
+        await soon(lambda: any("cancelled" in line for line in visitor.house.log()))
         found = await asyncio.to_thread(visitor.record, entry)
         assert (found.result, found.evidence) == ("cancelled", "client")
         again = await visitor.carry(call, entry)
@@ -204,7 +205,7 @@ def test_a_call_given_up_before_anybody_looked_at_it_is_on_the_record_and_never_
         await visitor.made("env")
         call, entry = await visitor.judged("echo")
         held, free = threading.Event(), threading.Event()
-        visitor.gateway._own.loop.call_soon_threadsafe(lambda: (held.set(), free.wait(10)))
+        visitor.gateway._own.loop.call_soon_threadsafe(lambda: (held.set(), free.wait(PATIENCE)))
         await asyncio.to_thread(held.wait, 10)
         waits = asyncio.ensure_future(visitor.carry(call, entry))
         await asyncio.sleep(0.05)
@@ -226,9 +227,9 @@ def test_a_gateway_that_ends_lets_nobody_wait(visitor):
     async def work():
         call, entry = await visitor.judged("slow", {"seconds": 30})
         waits = asyncio.ensure_future(visitor.carry(call, entry))
-        await until(lambda: visitor.house.ran("slow"))
+        await soon(lambda: visitor.house.ran("slow"))
         await asyncio.to_thread(visitor.close)
-        came = await asyncio.wait_for(waits, 10)
+        came = await asyncio.wait_for(waits, PATIENCE)
         assert came.kind == "lost" and came.failed and "unknown" in came.text
         with pytest.raises(StoreError):
             await visitor.guest.tools()

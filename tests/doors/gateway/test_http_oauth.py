@@ -18,7 +18,7 @@ from checkrein.doors.gateway.http_oauth import trouble
 from checkrein.doors.gateway.signed_in import is_signed_in, keep_sign_in, read_sign_in, sign_in_file
 from checkrein.errors import CheckreinError
 from checkrein.settings.servers import servers_file
-from doors.gateway.provider import Provider, get, signs_in, way_back
+from doors.gateway.provider import Provider, ended, get, signs_in, way_back
 from doors.gateway.sdk_site import SdkSite
 
 SECRET = "s3cret/+"
@@ -65,14 +65,6 @@ def opened(pipeline, clock, write, monkeypatch):
     yield open_
     for each in made:
         each.close()
-
-
-def ended(gateway, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while (found := gateway.sign_in_state("mail"))["state"] == "waiting":
-        assert time.monotonic() < deadline, "it still waits"
-        time.sleep(0.01)
-    return found
 
 
 def expire(url):

@@ -20,7 +20,7 @@ from checkrein.doors.gateway.messages import (
     encode,
     is_request,
 )
-from doors.gateway.house import until
+from patience import soon
 
 STATELESS_ONLY = {"server/discover", "subscriptions/listen"}
 BOTH_ERAS = {
@@ -230,7 +230,7 @@ def test_a_number_that_is_in_use_is_refused(house, add, era):
     async def work():
         guest = await house.guest(era)
         first = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__slow"}, number=7))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         again = await guest.raw("ping" if era == HANDSHAKE else "tools/list", number=7)
         assert again["error"]["code"] == -32600
         guest.cancel(7)
@@ -247,7 +247,7 @@ def test_so_many_requests_at_once_and_no_more(house, add, monkeypatch):
     async def work():
         guest = await house.guest()
         tasks = [asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__slow"})) for _ in range(3)]
-        await until(lambda: len(guest.client.flights) == 3)
+        await soon(lambda: len(guest.client.flights) == 3)
         assert "3 requests are under way" in (await guest.error("ping"))["message"]
         other = await house.guest(agent="two")
         assert await other.ask("ping") == {}
@@ -270,16 +270,16 @@ def test_who_leaves_leaves_nothing_behind(house, add, era):
         ]
         if era == HANDSHAKE:
             await guest.ask("resources/subscribe", {"uri": "note://one"})
-            await until(lambda: guest.asked)
+            await soon(lambda: guest.asked)
         else:
             listening = {"notifications": {"resourceSubscriptions": ["note://one"]}}
             calls.append(asyncio.ensure_future(guest.raw("subscriptions/listen", listening)))
-            await until(lambda: house.ran("slow") and house.ran("elicit"))
+            await soon(lambda: house.ran("slow") and house.ran("elicit"))
         guest.leave()
         guest.leave()
         await asyncio.gather(*calls)
         hub = house.hub
-        await until(lambda: len(asyncio.all_tasks()) <= before + 1)
+        await soon(lambda: len(asyncio.all_tasks()) <= before + 1)
         assert hub.clients == {} and not hub.in_passing and not hub.relay.runs and hub.watches._holders == {}
         assert hub.subscriptions._open == [] and guest.client.flights == {} and not guest.client._asked
         assert guest.client.id not in hub.fleet._shared_by
@@ -296,7 +296,7 @@ def test_an_owner_that_is_turned_out_is_out_in_every_way(house, add):
         parked = await passing.call("srv__elicit")
         assert parked["resultType"] == "input_required"
         running = asyncio.ensure_future(passing.raw("tools/call", {"name": "srv__slow"}))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         assert house.hub.turn_out("http:1") == 1
         assert await running is None
         assert guest.client.id not in house.hub.clients and not house.hub.relay.runs

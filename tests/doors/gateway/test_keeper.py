@@ -16,7 +16,8 @@ from checkrein.settings.servers import ServerSpec
 from checkrein.settings.sources import state_dir
 from checkrein.store.facts import Facts
 from checkrein.store.sqlite import SqliteStore
-from doors.gateway.back import GOOD, Ear, is_running, spec_of, until
+from doors.gateway.back import GOOD, Ear, is_running, spec_of
+from patience import soon
 
 
 class Limits(msgspec.Struct):
@@ -97,7 +98,7 @@ def test_it_starts_once_and_everybody_shares_it(run):
         assert (status["state"], status["connections"], status["pid"]) == ("ready", 1, first.pid)
         assert (status["era"], status["version"]) == (HANDSHAKE, "2025-11-25")
         assert status["error"] == "" and status["next_try"] is None and status["restarts"] == 0
-        await until(lambda: kept.ear.readied)
+        await soon(lambda: kept.ear.readied)
         assert kept.ear.readied == [first] and len(kept.opened) == 1
 
     run(use)
@@ -234,10 +235,10 @@ def test_the_longest_idle_makes_room_and_when_all_are_busy_nobody_does(run, tmp_
         await asyncio.sleep(0.01)
         await first.request("echo", {}, seconds=5)
         third = await kept.reach(Client("3"))
-        await until(lambda: not second.ready)
+        await soon(lambda: not second.ready)
         assert first.ready and third.ready
         waiting = [asyncio.create_task(each.request("silent", {}, seconds=None)) for each in (first, third)]
-        await until(lambda: first.busy and third.busy)
+        await soon(lambda: first.busy and third.busy)
         with pytest.raises(Unreachable, match="all in use"):
             await kept.reach(Client("4"))
         for each in waiting:
@@ -252,7 +253,7 @@ def test_a_client_that_leaves_takes_its_connection_along(run, tmp_path):
         other = await kept.reach(ALICE)
         kept.let_go("bob")
         kept.let_go("nobody")
-        await until(lambda: not is_running(own.pid))
+        await soon(lambda: not is_running(own.pid))
         assert other.ready and kept.at_hand(BOB) is None
 
     run(use, spec_of(tmp_path, share="client"))
@@ -261,7 +262,7 @@ def test_a_client_that_leaves_takes_its_connection_along(run, tmp_path):
 def test_a_connection_of_one_client_that_is_not_used_ends(run, tmp_path):
     async def use(kept):
         own = await kept.reach(BOB)
-        await until(lambda: not own.ready)
+        await soon(lambda: not own.ready)
         assert kept.status()["connections"] == 0
 
     run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
@@ -274,11 +275,11 @@ def test_a_connection_its_client_waits_at_is_kept_and_comes_back(run, tmp_path):
         await asyncio.sleep(0.6)
         assert own.ready and kept.own("bob") is own
         os.kill(own.pid, signal.SIGKILL)
-        await until(lambda: kept.own("bob") not in (None, own) and len(kept.ear.readied) == 2)
+        await soon(lambda: kept.own("bob") not in (None, own) and len(kept.ear.readied) == 2)
         assert [each.private_to for each in kept.ear.readied] == ["bob", "bob"]
         again = kept.own("bob")
         kept.ear.held.clear()
-        await until(lambda: not again.ready)
+        await soon(lambda: not again.ready)
         assert kept.status()["connections"] == 0 and len(kept.opened) == 2
 
     run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
@@ -292,7 +293,7 @@ def test_one_that_waits_makes_no_room_for_others(run, tmp_path):
             await kept.reach(Client("3"))
         kept.ear.held.discard("1")
         assert (await kept.reach(Client("3"))).ready and second.ready
-        await until(lambda: not first.ready)
+        await soon(lambda: not first.ready)
 
     run(use, spec_of(tmp_path, share="client"))
 
@@ -306,9 +307,9 @@ def test_a_server_that_crashes_comes_back_by_itself(run):
         assert status["state"] == "waiting" and status["restarts"] == 1 and status["next_try"]
         assert "exit status 3" in status["error"] and "I am dying" not in status["error"] and status["remedy"]
         assert kept.logs() == ["I am dying"] and kept.at_hand(BOB) is None
-        await until(kept.current)
+        await soon(kept.current)
         assert kept.current() is not first and kept.status()["error"] == ""
-        await until(lambda: len(kept.ear.readied) == 2)
+        await soon(lambda: len(kept.ear.readied) == 2)
         assert [why for _, why in kept.ear.ends] == ["exit status 3"]
 
     run(use)
@@ -318,7 +319,7 @@ def test_whoever_comes_while_it_comes_back_waits_for_it(run):
     async def use(kept):
         first = await kept.reach(BOB)
         os.kill(first.pid, signal.SIGKILL)
-        await until(lambda: not first.ready)
+        await soon(lambda: not first.ready)
         assert (await kept.reach(BOB)).ready and len(kept.opened) == 2
 
     run(use)
@@ -331,10 +332,10 @@ def test_a_server_that_keeps_crashing_is_tried_later_and_later(run, monkeypatch,
     async def use(kept):
         with pytest.raises(Unreachable, match="exit status 9"):
             await kept.start()
-        await until(lambda: len(kept.opened) >= 4)
+        await soon(lambda: len(kept.opened) >= 4)
         pauses = [float(each.rpartition(" in ")[2].removesuffix(" s.")) for each in kept.said]
         assert pauses[:3] == [0.02, 0.04, 0.08]
-        await until(lambda: kept.status()["state"] == "waiting")
+        await soon(lambda: kept.status()["state"] == "waiting")
         opened = len(kept.opened)
         with pytest.raises(Unreachable, match="exit status 9"):
             await kept.reach(BOB)
@@ -349,7 +350,7 @@ def test_nobody_needs_it_nobody_starts_it_again(run, monkeypatch):
         kept.let_go("bob")
         kept._used_at -= 1000
         os.kill(first.pid, signal.SIGKILL)
-        await until(lambda: kept.status()["state"] == "failed")
+        await soon(lambda: kept.status()["state"] == "failed")
         assert len(kept.opened) == 1
         assert (await kept.reach(BOB)).ready
 
@@ -390,7 +391,7 @@ def test_nobody_waits_longer_than_allowed_for_a_server_that_does_not_come_up(run
 def test_a_client_that_gives_up_does_not_spoil_it_for_others(run, tmp_path):
     async def use(kept):
         first, second = asyncio.create_task(kept.reach(BOB)), asyncio.create_task(kept.reach(ALICE))
-        await until(lambda: kept.opened)
+        await soon(lambda: kept.opened)
         first.cancel()
         assert (await second).ready and len(kept.opened) == 1
 
@@ -427,7 +428,7 @@ def test_one_that_is_switched_off_is_not_started_by_a_client(run, tmp_path):
 def test_stopping_ends_what_is_still_being_started(run, tmp_path):
     async def use(kept):
         starting = asyncio.create_task(kept.start())
-        await until(lambda: kept.opened and kept.opened[0].pid)
+        await soon(lambda: kept.opened and kept.opened[0].pid)
         assert kept.status()["state"] == "starting"
         await kept.stop()
         with pytest.raises((Unreachable, asyncio.CancelledError)):
@@ -443,9 +444,9 @@ def test_one_that_does_not_answer_any_more_is_started_anew(run, monkeypatch, tmp
 
     async def use(kept):
         first = await kept.reach(BOB)
-        await until(lambda: not first.ready)
+        await soon(lambda: not first.ready)
         assert first.why == "it does not answer any more"
-        await until(kept.current)
+        await soon(kept.current)
 
     run(use, spec_of(tmp_path, env={"ERAS": "handshake deaf"}))
 
@@ -457,7 +458,7 @@ def test_one_that_answers_or_is_busy_is_left_alone(run, monkeypatch):
     async def use(kept):
         first = await kept.reach(BOB)
         heard = first.heard_at
-        await until(lambda: first.heard_at > heard)
+        await soon(lambda: first.heard_at > heard)
         busy = asyncio.create_task(first.request("silent", {}, seconds=0.3))
         with pytest.raises(TimeoutError):
             await busy
@@ -500,7 +501,7 @@ def test_what_a_server_wrote_before_it_ended_reaches_no_client_and_no_log(run, t
     async def use(kept):
         with contextlib.suppress(Unreachable):
             await kept.reach(BOB)
-        await until(lambda: kept.status()["error"])
+        await soon(lambda: kept.status()["error"])
         seen = f"{kept.status()} {kept.said}"
         assert "sesame" not in seen and "servers logs" in seen
         assert any("sesame" in line for line in kept.logs())

@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import signal
@@ -12,7 +11,8 @@ from checkrein import peers
 from checkrein.doors.gateway import leftovers
 from checkrein.doors.gateway.leftovers import Watcher, is_living, note, signal_group, sweep
 from checkrein.settings.sources import state_dir
-from doors.gateway.back import is_running, until
+from doors.gateway.back import is_running
+from patience import PATIENCE, until
 
 SLEEPER = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
 
@@ -38,7 +38,7 @@ def sleeper():
 
 
 def wait_until_ended(process):
-    process.wait(10)
+    process.wait(PATIENCE)
     assert process.returncode == -signal.SIGKILL
 
 
@@ -107,7 +107,7 @@ def test_the_watcher_ends_what_is_still_on_its_list_and_nothing_else(sleeper):
     watcher.remove(second.pid)
     process = watcher._process
     process.stdin.close()
-    process.wait(10)
+    process.wait(PATIENCE)
     wait_until_ended(first)
     wait_until_ended(third)
     assert is_running(second.pid)
@@ -128,12 +128,12 @@ def test_a_watcher_that_was_killed_is_replaced(sleeper):
     watcher.add(first.pid)
     old = watcher.pid
     os.kill(old, signal.SIGKILL)
-    asyncio.run(until(lambda: not is_running(old)))
+    until(lambda: not is_running(old))
     watcher.add(second.pid)
     assert watcher.pid != old
     process = watcher._process
     process.stdin.close()
-    process.wait(10)
+    process.wait(PATIENCE)
     wait_until_ended(first)
     wait_until_ended(second)
 
@@ -148,7 +148,7 @@ def _ignores(pid, number):
 def test_the_watcher_cannot_be_talked_into_leaving_early(sleeper):
     process, watcher = sleeper(), Watcher()
     watcher.add(process.pid)
-    asyncio.run(until(lambda: _ignores(watcher.pid, signal.SIGTERM)))
+    until(lambda: _ignores(watcher.pid, signal.SIGTERM))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         os.kill(watcher.pid, number)
     watcher.add(process.pid)
@@ -161,7 +161,7 @@ def test_a_group_lives_while_any_of_it_does(sleeper):
     assert is_living(process.pid)
     process.kill()
     # Not buried yet: its number is still there, it does not run.
-    asyncio.run(until(lambda: not is_living(process.pid)))
+    until(lambda: not is_living(process.pid))
     assert signal_group(process.pid, 0)
     process.wait()
     assert not signal_group(process.pid, 0) and not is_living(process.pid)

@@ -8,7 +8,8 @@ from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS
 from checkrein.doors.gateway.pipes import Gone, PipeError, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.errors import ConfigError
-from doors.gateway.back import Ear, spec_of, until
+from doors.gateway.back import Ear, spec_of
+from patience import soon
 
 
 class Owner(Ear):
@@ -56,7 +57,7 @@ def test_it_is_opened_once_for_all_who_wait(run):
     async def use(owner, line):
         assert line.state == STOPPED and line.ready is None
         waiting = [asyncio.create_task(line.reach(20)) for _ in range(5)]
-        await until(lambda: line.state == STARTING)
+        await soon(lambda: line.state == STARTING)
         assert len(set(await asyncio.gather(*waiting))) == 1 == owner.opened
         assert line.state == READY and await line.reach(20) is line.ready
 
@@ -72,14 +73,14 @@ def test_pauses_double_up_to_a_minute_and_begin_again_after_a_healthy_one(run, m
         with pytest.raises(PipeError, match=r"No 0\."):
             await line.reach(20)
         assert line.state == WAITING and line.next_try is not None
-        await until(lambda: line.ready)
+        await soon(lambda: line.ready)
         pauses = [said.split(" in ")[1] for said in owner.said]
         assert pauses == ["0.05 s.", "0.1 s.", "0.15 s.", "0.15 s."] and line.next_try is None
         with pytest.raises(Gone):
             await line.ready.request("crash", {}, seconds=5)
         assert owner.said[-1].endswith("in 0.05 s.") and line.restarts == 1
         assert line.tail == ("I am dying",)
-        await until(lambda: line.ready)
+        await soon(lambda: line.ready)
 
     run(use)
 
@@ -119,7 +120,7 @@ def test_it_is_not_opened_again_when_nobody_wants_it_any_more(run):
             await line.reach(20)
         assert line.state == WAITING
         owner.wanted = False
-        await until(lambda: line.state == FAILED)
+        await soon(lambda: line.state == FAILED)
         assert owner.opened == 1
 
     run(use)
@@ -141,7 +142,7 @@ def test_an_error_nobody_thought_of_is_a_failure_like_others(run):
         owner.errors = [KeyError("oops")]
         with pytest.raises(KeyError):
             await line.reach(20)
-        await until(lambda: line.ready)
+        await soon(lambda: line.ready)
         assert "KeyError" in owner.said[0]
 
     run(use)
@@ -168,7 +169,7 @@ def test_only_a_quiet_idle_handshake_connection_is_asked_whether_it_lives(run, m
         assert line.is_quiet(later) is (line.era == HANDSHAKE)
         assert not line.is_quiet(later - 2)
         busy = asyncio.create_task(upstream.request("silent", {}, seconds=None))
-        await until(lambda: upstream.busy)
+        await soon(lambda: upstream.busy)
         assert not line.is_quiet(later + 100)
         busy.cancel()
         await line.check()

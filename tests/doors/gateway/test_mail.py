@@ -15,6 +15,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import Offer, records, rules
 from checkrein.store.changes import change_number, set_number
 from checkrein.store.sqlite import SqliteStore
+from patience import PATIENCE
 
 
 def note(name, number):
@@ -283,14 +284,14 @@ def test_who_speaks_for_one_that_stopped_waiting_keeps_nobody_from_their_answer(
 
     def slow(_tx):
         held.set()
-        go_on.wait(5)
+        go_on.wait(PATIENCE)
 
     async def go():
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: trouble.append(context))
         mail = Mail(pipeline.store)
         thread = threading.Thread(target=pipeline.store.write, args=(slow,))
         thread.start()
-        held.wait(5)
+        held.wait(PATIENCE)
         gone = asyncio.ensure_future(mail.send(note("a", 1), heard).answer(fails))
         stays = mail.send(note("b", 1), heard)
         await asyncio.sleep(0.01)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from checkrein.doors.gateway import news as news_module
 from checkrein.doors.gateway.messages import LEVEL_KEY, SUBSCRIPTION_KEY, MalformedError, decode, encode
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import soon
 
 TOOLS = "notifications/tools/list_changed"
 
@@ -43,7 +44,7 @@ def test_an_acceptance_a_refusal_and_a_rug_pull_are_told(house):
             assert guest.methods() == [TOOLS]
             assert names(await guest.ask("tools/list")) == {"srv__echo", "srv__evolve"}
             await guest.call("srv__evolve")
-            await until(lambda: guest.methods() == [TOOLS, TOOLS])
+            await soon(lambda: guest.methods() == [TOOLS, TOOLS])
             assert names(await guest.ask("tools/list")) == {"srv__evolve"}
             rows = [row for row in house.hub.catalogue.review("srv") if row["name"] == "evolve"]
             house.hub.news.changed(house.hub.catalogue.refuse("srv", rows, "ada"))
@@ -84,7 +85,7 @@ def test_a_stateless_stream_hears_what_it_asked_for_with_its_own_number(house):
         guest = house.passing()
         wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["note://one"]}}
         task = asyncio.ensure_future(guest.raw("subscriptions/listen", wanted, number="mine"))
-        await until(lambda: len(guest.heard) == 2)
+        await soon(lambda: len(guest.heard) == 2)
         first, second = guest.heard
         assert first["method"] == "notifications/subscriptions/acknowledged"
         assert first["params"]["notifications"] == wanted["notifications"]
@@ -97,7 +98,7 @@ def test_a_stateless_stream_hears_what_it_asked_for_with_its_own_number(house):
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert house.hub.subscriptions._open == []
-        await until(lambda: {"resources/unsubscribe": "note://one"} in house.log())
+        await soon(lambda: {"resources/unsubscribe": "note://one"} in house.log())
 
     run(house, work)
 
@@ -123,7 +124,7 @@ def test_the_lists_of_a_connection_that_came_while_another_was_read_are_read_too
         house.hub.news.refresh(upstream)
         old._over("gone")
         held.set()
-        await until(lambda: upstream in seen)
+        await soon(lambda: upstream in seen)
 
     run(house, work)
 
@@ -165,7 +166,7 @@ def test_a_log_line_that_could_be_anothers_reaches_nobody(house):
     async def work():
         one, two = await house.guest(), await house.guest(agent="two")
         waiting = asyncio.ensure_future(two.raw("tools/call", {"name": "srv__slow"}))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         await one.call("srv__log")
         assert one.methods() == [] and two.methods() == []
         two.cancel(two.last)
@@ -209,7 +210,7 @@ def test_each_client_hears_from_the_level_it_set(house):
         assert (await guest.error("logging/setLevel", {"level": "loud"}))["code"] == -32602
         # A server that starts again is told again.
         await house.hub.fleet.keeper("srv").restart()
-        await until(lambda: house.log().count({"level": "debug"}) == 3)
+        await soon(lambda: house.log().count({"level": "debug"}) == 3)
 
     run(house, work)
 
@@ -235,7 +236,7 @@ def test_only_who_subscribed_hears_of_an_update(house):
     async def work():
         one, two = await house.guest(), await house.guest(agent="two")
         await one.ask("resources/subscribe", {"uri": "note://one"})
-        await until(lambda: one.heard)
+        await soon(lambda: one.heard)
         assert one.heard[0]["params"] == {"uri": "note://one"} and two.heard == []
         upstream = house.hub.fleet.ready()[0]
         for odd in ({}, {"uri": 7}, {"uri": "note://two"}):
@@ -252,7 +253,7 @@ def test_an_update_from_one_clients_own_connection_is_for_it_alone(house):
             one, two = await house.guest(), await house.guest(agent="two")
             for guest in (one, two):
                 await guest.ask("resources/subscribe", {"uri": "note://one"})
-            await until(lambda: one.heard and two.heard)
+            await soon(lambda: one.heard and two.heard)
             assert len(one.heard) == len(two.heard) == 1
 
     asyncio.run(main())
@@ -265,7 +266,7 @@ def test_roots_that_change_are_told_to_the_clients_own_connections(house):
         guest.hear({"method": "notifications/roots/list_changed"})
         await guest.call("srv__env")
         guest.hear({"method": "notifications/roots/list_changed"})
-        await until(lambda: {"roots_changed": True} in house.log())
+        await soon(lambda: {"roots_changed": True} in house.log())
         assert house.log().count({"roots_changed": True}) == 1
 
     run(house, work)

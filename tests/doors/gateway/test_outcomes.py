@@ -11,6 +11,7 @@ from checkrein.finishing import About, Finishing
 from checkrein.ledger.entries import fold
 from checkrein.store import records
 from checkrein.store.trust import trust_of
+from patience import PATIENCE
 
 
 def decide(pipeline, project, number=0):
@@ -194,13 +195,13 @@ def test_the_end_also_waits_for_what_was_handed_over_before(pipeline, project, m
 
     def slow(_tx):
         held.set()
-        go_on.wait(5)
+        go_on.wait(PATIENCE)
 
     async def go():
         kept = Outcomes(pipeline, print)
         thread = threading.Thread(target=pipeline.store.write, args=(slow,))
         thread.start()
-        held.wait(5)
+        held.wait(PATIENCE)
         for entry in entries:
             kept.add(entry, "success")
         asyncio.get_running_loop().call_later(0.05, go_on.set)

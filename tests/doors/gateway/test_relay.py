@@ -18,7 +18,8 @@ from checkrein.doors.gateway.messages import (
     RpcError,
 )
 from checkrein.doors.gateway.relay import check_capability, envelope, forwarded
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import soon
 
 ACCEPT = {"action": "accept", "content": {"colour": "red"}}
 
@@ -34,7 +35,7 @@ def run(house, work, **more):
         async with house.opened():
             await work()
             assert house.hub.relay.runs == {}
-            await until(lambda: house.hub.news.wishes._open == {})
+            await soon(lambda: house.hub.news.wishes._open == {})
 
     asyncio.run(main())
 
@@ -101,8 +102,8 @@ def test_a_client_that_never_comes_back_is_given_up(house, monkeypatch):
     async def work():
         guest = house.passing()
         first = await guest.call("srv__elicit")
-        await until(lambda: not house.hub.relay.runs)
-        await until(lambda: any("cancelled" in line for line in house.log()))
+        await soon(lambda: not house.hub.relay.runs)
+        await soon(lambda: any("cancelled" in line for line in house.log()))
         entry = await house.last()
         assert (entry.result, entry.evidence) == ("cancelled", "client")
         (key,) = first["inputRequests"]
@@ -136,11 +137,11 @@ def test_a_client_that_closes_its_request_cancels_it(house):
     async def work():
         guest = house.passing()
         task = asyncio.ensure_future(guest.call("srv__slow"))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await until(lambda: any("cancelled" in line for line in house.log()))
+        await soon(lambda: any("cancelled" in line for line in house.log()))
         assert (await house.last()).result == "cancelled"
         # The same when it comes back with an answer and leaves then.
         first = await guest.call("srv__twice")
@@ -160,7 +161,7 @@ def test_a_result_that_came_while_the_client_was_away_is_kept_for_it(house):
         first = await guest.call("srv__early")
         assert first["resultType"] == "input_required"
         (run,) = house.hub.relay.runs.values()
-        await until(run.task.done)
+        await soon(run.task.done)
         (key,) = first["inputRequests"]
         second = await guest.again("srv__early", {}, first, {key: ACCEPT})
         assert told(second) == "not waited for" and len(house.ran("early")) == 1
@@ -189,7 +190,7 @@ def test_a_deny_that_comes_while_the_client_is_away_ends_the_call(house, add):
         add("deny", "elicit", priority=1)
         second = await guest.again("srv__elicit", {}, first, {key: ACCEPT})
         assert second["isError"] and "refused" in told(second)
-        await until(lambda: any("cancelled" in line for line in house.log()))
+        await soon(lambda: any("cancelled" in line for line in house.log()))
 
     run(house, work)
 
@@ -201,7 +202,7 @@ def test_so_many_requests_wait_and_no_more(house, monkeypatch):
     async def work():
         one, two = house.passing(), house.passing(owner="test:2")
         tasks = [asyncio.ensure_future(one.call("srv__slow")) for _ in range(2)]
-        await until(lambda: len(house.hub.relay.runs) == 2)
+        await soon(lambda: len(house.hub.relay.runs) == 2)
         result = await one.call("srv__echo")
         assert result["isError"] and "Too many requests" in told(result) and "nothing ran" in told(result)
         assert (await house.last()).result == "cancelled" and house.ran("echo") == []
@@ -209,7 +210,7 @@ def test_so_many_requests_wait_and_no_more(house, monkeypatch):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await until(lambda: not house.hub.relay.runs)
+        await soon(lambda: not house.hub.relay.runs)
 
     run(house, work)
 
@@ -301,7 +302,7 @@ def test_the_call_waits_for_a_handshake_clients_answer_without_running_out_of_ti
     async def work():
         guest = await house.guest(answers={})
         task = asyncio.ensure_future(guest.call("srv__elicit"))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         await asyncio.sleep(0.5)
         guest.reply(guest.asked[0], ACCEPT)
         assert json.loads(told(await task)) == {"q": ACCEPT}

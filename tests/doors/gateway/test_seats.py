@@ -7,7 +7,7 @@ import pytest
 from checkrein.doors.gateway.messages import MISSING_CAPABILITY, RpcError, notification
 from checkrein.doors.gateway.seats import Latest, Seat, Seats
 from doors.gateway.back import is_running
-from doors.gateway.house import until
+from patience import soon
 
 
 class Silent:
@@ -56,21 +56,21 @@ def test_a_question_is_remembered_for_the_flight_it_belongs_to(house):
 
 
 def test_a_seat_that_stays_empty_is_given_away(house, user_settings):
-    user_settings("[gateway]\nidle_seconds = 1\n")
+    user_settings("[gateway]\nidle_seconds = 2\n")
 
     async def work():
         async with house.opened() as hub:
             seats = Seats(hub)
             with seats.flight("chat", "s1", "one", Silent()) as (seat, _):
-                await asyncio.sleep(1.2)
+                await asyncio.sleep(2.2)
                 assert hub.clients["chat:s1"] is seat
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(1.1)
             with seats.flight("chat", "s1", "two", Silent()) as (same, _):
                 assert same is seat
             # Its time begins again.
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(1.1)
             assert "chat:s1" in hub.clients
-            await until(lambda: "chat:s1" not in hub.clients, 5)
+            await soon(lambda: "chat:s1" not in hub.clients)
             assert seats.seat("chat", "s1") is not seat
 
     asyncio.run(work())
@@ -88,7 +88,7 @@ def test_each_session_has_a_private_servers_process_of_its_own(visitor, user_set
         assert one == again != two
         shared = visitor.gateway.servers()[0]["pid"]
         assert str(shared) not in (one, two)
-        await until(lambda: not is_running(int(one)) and not is_running(int(two)), 10)
+        await soon(lambda: not is_running(int(one)) and not is_running(int(two)))
         assert is_running(shared) and [each["label"] for each in visitor.gateway.clients()] == []
 
     asyncio.run(work())

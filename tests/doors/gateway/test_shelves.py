@@ -8,7 +8,8 @@ import pytest
 from checkrein.doors.gateway import news as news_module
 from checkrein.doors.gateway.shelves import MOST_DEFINITIONS, OwnShelves, Shelf, shelved
 from doors.gateway.back import write
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import soon
 
 
 def tool(name, **more):
@@ -134,7 +135,7 @@ def quick(monkeypatch):
 
 
 async def accepted(house, name):
-    await until(lambda: name in pending(house))
+    await soon(lambda: name in pending(house))
     house.accept("srv", {name})
 
 
@@ -145,7 +146,7 @@ def test_what_only_one_clients_own_connection_shows_is_offered_to_nobody_else(ho
         bob = await house.guest(agent="bob", **rooted("garden"))
         eve = await house.guest(agent="eve", capabilities={})
         assert await listed(ada) == await listed(bob) == await listed(eve) == ["srv__count"]
-        await until(lambda: {"search_shop", "search_garden"} <= set(pending(house)))
+        await soon(lambda: {"search_shop", "search_garden"} <= set(pending(house)))
         row = pending(house)["search_shop"]
         assert "Only clients whose own connection" in row["flags"][0] and row["state"] == "new"
         refused = await ada.call("srv__search_shop")
@@ -192,7 +193,7 @@ def test_a_tool_of_ones_own_that_changes_is_hidden_again(house, add):
         # The same name, another folder: another definition.
         ada.answers = {"roots/list": {"roots": [{"uri": "file:///etc", "name": "shop"}]}}
         ada.hear({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
-        await until(lambda: pending(house).get("search_shop", {}).get("state") == "changed")
+        await soon(lambda: pending(house).get("search_shop", {}).get("state") == "changed")
         assert pending(house)["search_shop"]["diff"]
         assert await listed(ada) == ["srv__count"]
         assert "notifications/tools/list_changed" in ada.methods()
@@ -216,7 +217,7 @@ def test_each_version_is_accepted_for_itself(house, add):
         def versions():
             return [row for row in house.hub.catalogue.review("srv") if row["name"] == "search_shop"]
 
-        await until(lambda: len(versions()) == 2)
+        await soon(lambda: len(versions()) == 2)
         picks = [row for row in versions() if "file:///projects/shop" in row["shown"]]
         house.hub.news.changed(house.hub.catalogue.accept("srv", picks, "ada"))
         assert await listed(ada) == ["srv__count", "srv__search_shop"]
@@ -239,7 +240,7 @@ def test_who_leaves_takes_its_tools_along(house):
         again = await house.guest(**rooted("shop"))
         # It was accepted once, in exactly this version.
         await listed(again)
-        await until(lambda: house.hub.catalogue.own_tools(again.client.id))
+        await soon(lambda: house.hub.catalogue.own_tools(again.client.id))
         assert await listed(again) == ["srv__count", "srv__search_shop"]
 
     run(house, work)

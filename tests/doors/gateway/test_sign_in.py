@@ -5,7 +5,7 @@ import pytest
 from checkrein.doors.gateway import sign_in as module
 from checkrein.doors.gateway.pipes import PipeError
 from checkrein.doors.gateway.sign_in import LARGEST_HEAD, MOST_CONNECTIONS, SignIn
-from doors.gateway.back import until
+from patience import soon
 
 PAGE = "https://accounts.example/authorize?x=1"
 
@@ -18,13 +18,13 @@ def run(use, **more):
         way = SignIn("mail", shown.append, **more)
         await way.open()
         waiting = asyncio.create_task(way(PAGE))
-        await until(lambda: shown)
+        await soon(lambda: shown)
         try:
             return await use(way, waiting)
         finally:
             await way.close()
             await asyncio.gather(waiting, return_exceptions=True)
-            await until(lambda: len(asyncio.all_tasks()) == 1)
+            await soon(lambda: len(asyncio.all_tasks()) == 1)
 
     return asyncio.run(main())
 
@@ -153,9 +153,9 @@ def test_whoever_says_nothing_keeps_nobody_out(monkeypatch):
 
     async def use(way, waiting):
         silent = [await asyncio.open_connection("127.0.0.1", way.port) for _ in range(MOST_CONNECTIONS)]
-        await until(lambda: len(way._visitors) == MOST_CONNECTIONS)
+        await soon(lambda: len(way._visitors) == MOST_CONNECTIONS)
         assert await turned_away(way)
-        await until(lambda: not way._visitors)
+        await soon(lambda: not way._visitors)
         assert (await sent(way, asking(way, "code=a"))).startswith("HTTP/1.1 200")
         assert (await waiting).code == "a"
         for _, writer in silent:
@@ -167,7 +167,7 @@ def test_whoever_says_nothing_keeps_nobody_out(monkeypatch):
 def test_an_answer_is_taken_once_and_then_nobody_listens():
     async def use(way, waiting):
         reader, writer = await asyncio.open_connection("127.0.0.1", way.port)
-        await until(lambda: way._visitors)
+        await soon(lambda: way._visitors)
         await sent(way, asking(way, "code=first"))
         writer.write(asking(way, "code=second"))
         assert (await reader.read()).startswith(b"HTTP/1.1 404")

@@ -15,7 +15,8 @@ from checkrein.doors.gateway.gateway import Gateway
 from checkrein.doors.gateway.signed_in import is_signed_in, keep_sign_in, read_sign_in, sign_in_file
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.settings.servers import servers_file
-from doors.gateway.provider import Provider, get, signs_in, way_back
+from doors.gateway.provider import Provider, ended, get, signs_in, way_back
+from patience import until
 
 pytest.importorskip("mcp")
 
@@ -47,15 +48,6 @@ def gateway(pipeline, clock, provider, write, monkeypatch):
     yield made
     made.close()
     assert not [each for each in threading.enumerate() if each.name == "checkrein-gateway"]
-
-
-def ended(gateway, name="mail", seconds=20.0):
-    """The state once it is not waiting any more."""
-    deadline = time.monotonic() + seconds
-    while (found := gateway.sign_in_state(name))["state"] == "waiting":
-        assert time.monotonic() < deadline, "it still waits"
-        time.sleep(0.01)
-    return found
 
 
 def recorded(pipeline):
@@ -296,15 +288,15 @@ def test_removing_a_server_forgets_its_sign_in_and_ends_its_attempt(gateway, wri
     port = gateway.sign_in("mail")["port"]
     write({})
     gateway.reload()
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            break
-        time.sleep(0.01)
-    else:
-        raise AssertionError("it still listens")
+    until(lambda: not listens(port), failing="it still listens")
+
+
+def listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_a_new_address_knows_nothing_of_the_old_sign_in(gateway, write, provider):

@@ -12,6 +12,7 @@ from checkrein.doors.gateway import passing
 from checkrein.doors.gateway.streams import Streams
 from doors.gateway.ends import WAYS, Ends
 from doors.gateway.test_front_stdio import loops
+from patience import PATIENCE, soon
 
 MB = 1 << 20
 
@@ -71,21 +72,16 @@ def run(request, way):
         with asyncio.Runner(loop_factory=request.param) as runner:
             runner.run(asyncio.sleep(0))
             own = len(os.listdir("/dev/fd")) - before
-            runner.run(asyncio.wait_for(body(), 30))
+            runner.run(asyncio.wait_for(body(), PATIENCE))
             assert len(os.listdir("/dev/fd")) == before + own
 
     return run
 
 
-async def until(true):
-    while not true():
-        await asyncio.sleep(0.002)
-
-
 def test_bytes_go_both_ways(run):
     async def test(ends, line):
         await ends.write(b"hello")
-        await until(lambda: line.heard == b"hello")
+        await soon(lambda: line.heard == b"hello")
         line.transport.write(b"")
         line.transport.write(b"an")
         line.transport.write(bytearray(b"swer"))
@@ -112,7 +108,7 @@ def test_the_clients_end_is_the_end_after_the_last_answer(run):
         while piece := await ends.read(MB):
             count += len(piece)
         assert count == MB
-        await until(lambda: ends.word is not None)
+        await soon(lambda: ends.word is not None)
         assert ends.word == passing.DONE
         assert line.log[-1] == "lost"
 
@@ -126,7 +122,7 @@ def test_a_line_that_wants_no_more_ends_with_the_client(run):
     async def test(ends, line):
         ends.close_input()
         await line.lost.wait()
-        await until(lambda: ends.word is not None)
+        await soon(lambda: ends.word is not None)
         assert ends.word == passing.DONE
 
     run(test, Ends_)
@@ -135,7 +131,7 @@ def test_a_line_that_wants_no_more_ends_with_the_client(run):
 def test_an_end_of_ours_has_no_last_word(run):
     async def test(ends, line):
         line.transport.close()
-        await until(lambda: ends.word is not None)
+        await soon(lambda: ends.word is not None)
         assert ends.word == b""
 
     run(test)
@@ -148,7 +144,7 @@ def test_when_the_pump_is_gone_so_is_the_line(run, waiting):
     async def test(ends, line):
         line.transport.write(b"x" * waiting)
         ends.end_pump()
-        await asyncio.wait_for(line.lost.wait(), 1)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
         assert line.transport.get_write_buffer_size() == 0
         line.transport.write(b"to nobody")
         line.transport.resume_reading()
@@ -160,7 +156,7 @@ def test_when_the_pump_is_gone_so_is_the_line(run, waiting):
 def test_a_pump_that_talks_is_not_one_of_ours(run):
     async def test(ends, line):
         ends.lifeline.sendall(b"x")
-        await asyncio.wait_for(line.lost.wait(), 1)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
 
     run(test)
 
@@ -174,7 +170,7 @@ def test_a_client_that_reads_no_more_is_let_go(run, way):
             ends.to = ends.back = -1
         with contextlib.suppress(OSError):
             line.transport.write(b"x" * 4 * MB)
-        await asyncio.wait_for(line.lost.wait(), 5)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
         assert line.log == ["pause", "lost"] or line.log == ["lost"]
 
     run(test)
@@ -189,7 +185,7 @@ def test_reading_can_be_held_back(run):
         assert (line.heard, line.transport.is_reading()) == (b"", False)
         line.transport.resume_reading()
         line.transport.resume_reading()
-        await until(lambda: line.heard == b"wait")
+        await soon(lambda: line.heard == b"wait")
 
     run(test)
 
@@ -228,7 +224,7 @@ def test_much_both_ways_with_a_slow_reader_arrives_whole(run):
             if chance.random() < 0.01:
                 await asyncio.sleep(0.002)
         await writing
-        await until(lambda: len(line.heard) == len(told))
+        await soon(lambda: len(line.heard) == len(told))
         assert hashlib.sha256(got).digest() == hashlib.sha256(b"".join(sent)).digest()
         assert line.heard == told
 
@@ -242,7 +238,7 @@ def test_a_line_that_fails_is_not_read_on(run):
         said = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: said.append(context))
         await ends.write(b"crash")
-        await asyncio.wait_for(line.lost.wait(), 1)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
         assert [str(each["exception"]) for each in said] == ["inside"]
 
     run(test)

@@ -16,7 +16,8 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.pipes import LOST, Gone, PipeError, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
-from doors.gateway.back import Ear, is_running, spec_of, until
+from doors.gateway.back import Ear, is_running, spec_of
+from patience import soon
 
 INFO = {"name": "test", "version": "1"}
 
@@ -139,7 +140,7 @@ def test_starting_can_be_given_up(tmp_path):
         spec = spec_of(tmp_path, "import time; time.sleep(600)")
         upstream = Upstream("a", lambda hear, over: pipe_for(spec, hear, over), Ear())
         starting = asyncio.create_task(upstream.start(era=HANDSHAKE, capabilities={}, info=INFO, seconds=60))
-        await until(lambda: upstream.pid)
+        await soon(lambda: upstream.pid)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
@@ -182,7 +183,7 @@ def test_a_request_that_takes_too_long_is_cancelled_and_its_late_answer_dropped(
 def test_whoever_stops_waiting_cancels_the_request(tmp_path):
     async def use(upstream, ear):
         asked = asyncio.create_task(upstream.request("silent", {}, seconds=None))
-        await until(lambda: upstream.busy)
+        await soon(lambda: upstream.busy)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
@@ -210,7 +211,7 @@ def test_a_server_that_dies_leaves_nobody_waiting(tmp_path):
 def test_an_answer_that_cannot_come_any_more_ends_only_its_request(tmp_path):
     async def use(upstream, ear):
         waiting = asyncio.create_task(upstream.request("silent", {}, seconds=None))
-        await until(lambda: upstream.busy)
+        await soon(lambda: upstream.busy)
         upstream._hear({"jsonrpc": "2.0", "id": 2, LOST: "the stream ended"})
         with pytest.raises(Gone, match="the stream ended"):
             await waiting
@@ -241,7 +242,7 @@ def test_what_a_server_says_and_asks_by_itself_reaches_the_listener(tmp_path):
         await upstream.request("ask", {"method": "roots/list"}, seconds=5)
         assert ear.requests == [{"jsonrpc": "2.0", "id": "s1", "method": "roots/list", "params": {}}]
         upstream.respond(response("s1", {"roots": []}))
-        await until(lambda: len(ear.notices) == 2)
+        await soon(lambda: len(ear.notices) == 2)
         assert ear.notices[1]["params"] == response("s1", {"roots": []})
 
     run(spec_of(tmp_path), use)
@@ -250,7 +251,7 @@ def test_what_a_server_says_and_asks_by_itself_reaches_the_listener(tmp_path):
 def test_a_ping_is_answered_here(tmp_path):
     async def use(upstream, ear):
         await upstream.request("ask", {"method": "ping"}, seconds=5)
-        await until(lambda: ear.notices)
+        await soon(lambda: ear.notices)
         assert ear.requests == [] and ear.notices[0]["params"] == response("s1", {})
 
     run(spec_of(tmp_path), use)
@@ -269,7 +270,7 @@ def test_a_listeners_mistake_ends_no_connection(tmp_path):
         await upstream.request("progress", {}, seconds=5, progress=broken)
         ear.heard = lambda _, message: ear.notices.append(message)
         await upstream.request("ask", {"method": "ping"}, seconds=5)
-        await until(lambda: ear.notices)
+        await soon(lambda: ear.notices)
 
     run(spec_of(tmp_path), use, problems=problems)
     # One notification, one request and the answer to our answer, three steps.
@@ -283,7 +284,7 @@ def test_a_request_the_listener_could_not_take_is_answered_with_an_error(tmp_pat
 
         ear.asked = broken
         await upstream.request("ask", {"method": "roots/list"}, seconds=5)
-        await until(lambda: ear.notices)
+        await soon(lambda: ear.notices)
         assert ear.notices[0]["params"]["error"]["code"] == -32603
 
     run(spec_of(tmp_path), use, problems=[])

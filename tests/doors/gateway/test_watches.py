@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 
-from doors.gateway.house import until
+from patience import soon
 
 
 def run(house, work, **more):
@@ -34,7 +34,7 @@ def test_a_resource_is_subscribed_to_once_and_let_go_when_the_last_one_leaves(ho
         await asyncio.sleep(0.05)
         assert len(sent(house)) == 1
         one.leave()
-        await until(lambda: sent(house)[1:] == [{"resources/unsubscribe": "note://one"}])
+        await soon(lambda: sent(house)[1:] == [{"resources/unsubscribe": "note://one"}])
         assert house.hub.watches._holders == {}
 
     run(house, work)
@@ -45,7 +45,7 @@ def test_a_server_that_starts_again_is_told_again(house):
         guest = await house.guest()
         await guest.ask("resources/subscribe", {"uri": "note://one"})
         await house.hub.fleet.keeper("srv").restart()
-        await until(lambda: sent(house) == [{"resources/subscribe": "note://one"}] * 2)
+        await soon(lambda: sent(house) == [{"resources/subscribe": "note://one"}] * 2)
 
     run(house, work)
 
@@ -71,14 +71,14 @@ def test_a_subscription_the_server_refuses_is_none(house):
 def test_a_stateless_server_gets_one_stream_for_everything(house):
     async def work():
         guest = await house.guest()
-        await until(lambda: len(sent(house)) == 1)
+        await soon(lambda: len(sent(house)) == 1)
         assert "resourceSubscriptions" not in sent(house)[0]["listen"]
         await guest.ask("resources/subscribe", {"uri": "note://one"})
-        await until(lambda: len(sent(house)) == 2)
+        await soon(lambda: len(sent(house)) == 2)
         assert sent(house)[1]["listen"]["resourceSubscriptions"] == ["note://one"]
-        await until(lambda: guest.methods() == ["notifications/resources/updated"])
+        await soon(lambda: guest.methods() == ["notifications/resources/updated"])
         guest.leave()
-        await until(lambda: len(sent(house)) == 3)
+        await soon(lambda: len(sent(house)) == 3)
         assert "resourceSubscriptions" not in sent(house)[2]["listen"]
 
     run(house, work, env={"ERAS": "stateless"})
@@ -102,10 +102,10 @@ def test_each_client_with_a_connection_of_its_own_is_told_through_that_one(house
         one, two = await house.guest(), await house.guest(agent="two")
         for guest in (one, two):
             await guest.ask("resources/subscribe", {"uri": "note://one"})
-        await until(lambda: sent(house) == [SUBSCRIBED] * 2)
-        await until(lambda: one.methods() == two.methods() == ["notifications/resources/updated"])
+        await soon(lambda: sent(house) == [SUBSCRIBED] * 2)
+        await soon(lambda: one.methods() == two.methods() == ["notifications/resources/updated"])
         await one.ask("resources/unsubscribe", {"uri": "note://one"})
-        await until(lambda: sent(house)[2:] == [NO_MORE])
+        await soon(lambda: sent(house)[2:] == [NO_MORE])
         assert own(house, one).ready and not house.hub.watches.holds("srv", one.client.id)
         assert house.hub.watches.holds("srv", two.client.id)
 
@@ -117,12 +117,12 @@ def test_a_connection_of_one_client_that_breaks_is_opened_again_for_what_it_wait
         one, two = await house.guest(), await house.guest(agent="two")
         await one.ask("resources/subscribe", {"uri": "note://one"})
         await two.ask("resources/read", {"uri": "note://one"})
-        await until(lambda: updates(one) == 1)
+        await soon(lambda: updates(one) == 1)
         broken = [own(house, one), own(house, two)]
         for each in broken:
             os.kill(each.pid, signal.SIGKILL)
-        await until(lambda: sent(house) == [SUBSCRIBED] * 2)
-        await until(lambda: one.methods() == ["notifications/resources/updated"] * 2)
+        await soon(lambda: sent(house) == [SUBSCRIBED] * 2)
+        await soon(lambda: one.methods() == ["notifications/resources/updated"] * 2)
         assert own(house, one) not in broken
         # Who waits for nothing is connected again when it asks for something.
         assert own(house, two) is None and two.methods() == []
@@ -135,14 +135,14 @@ def test_a_server_that_starts_again_is_told_again_by_everybody(house):
         one, two = await house.guest(), await house.guest(agent="two")
         for guest in (one, two):
             await guest.ask("resources/subscribe", {"uri": "note://one"})
-        await until(lambda: updates(one) == updates(two) == 1)
+        await soon(lambda: updates(one) == updates(two) == 1)
         await house.hub.fleet.keeper("srv").restart()
-        await until(lambda: sent(house) == [SUBSCRIBED] * 4)
-        await until(lambda: updates(one) == updates(two) == 2)
+        await soon(lambda: sent(house) == [SUBSCRIBED] * 4)
+        await soon(lambda: updates(one) == updates(two) == 2)
         one.leave()
-        await until(lambda: not house.hub.watches.holds("srv", one.client.id))
+        await soon(lambda: not house.hub.watches.holds("srv", one.client.id))
         await house.hub.fleet.keeper("srv").restart()
-        await until(lambda: updates(two) == 3)
+        await soon(lambda: updates(two) == 3)
         assert sent(house).count(SUBSCRIBED) == 5 and updates(one) == 2
         assert not [line for line in house.said if "took no" in line]
 
@@ -158,7 +158,7 @@ def test_one_that_shares_is_told_although_another_was_told_before_through_its_ow
         two = await house.guest(agent="two", capabilities={})
         await two.ask("resources/subscribe", {"uri": "note://one"})
         assert own(house, one) is not None and own(house, two) is None
-        await until(lambda: two.methods() == ["notifications/resources/updated"])
+        await soon(lambda: two.methods() == ["notifications/resources/updated"])
         assert sent(house) == [SUBSCRIBED] * 2
 
     run(house, work)
@@ -169,15 +169,15 @@ def test_what_was_watched_apart_is_watched_together_once_the_file_says_so(house)
         one, two = await house.guest(), await house.guest(agent="two")
         for guest in (one, two):
             await guest.ask("resources/subscribe", {"uri": "note://one"})
-        await until(lambda: updates(one) == updates(two) == 1)
+        await soon(lambda: updates(one) == updates(two) == 1)
         house.server(share="shared")
         house.hub.fleet.look()
-        await until(lambda: len(sent(house)) >= 3)
-        await until(lambda: updates(one) == updates(two) == 2)
+        await soon(lambda: len(sent(house)) >= 3)
+        await soon(lambda: updates(one) == updates(two) == 2)
         assert sent(house) == [SUBSCRIBED] * 3
         assert set(house.hub.watches._holders) == {("srv", "note://one", "")}
         one.leave()
         two.leave()
-        await until(lambda: sent(house)[3:] == [NO_MORE])
+        await soon(lambda: sent(house)[3:] == [NO_MORE])
 
     run(house, work, share="client")

@@ -7,7 +7,8 @@ import pytest
 
 from checkrein.doors.gateway import wishes as wishes_module
 from checkrein.doors.gateway.messages import STATELESS
-from doors.gateway.house import told, until
+from doors.gateway.house import told
+from patience import soon
 
 ACCEPT = {"action": "accept", "content": {"colour": "red"}}
 BOTH = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -23,7 +24,7 @@ def run(house, work, **more):
         house.server(**more)
         async with house.opened():
             await work()
-            await until(lambda: house.hub.news.wishes._open == {})
+            await soon(lambda: house.hub.news.wishes._open == {})
 
     asyncio.run(main())
 
@@ -81,7 +82,7 @@ def test_a_question_that_could_be_anothers_reaches_nobody_and_is_learned_from(ho
     async def work():
         one, two = await house.guest(answers=answers()), await house.guest(agent="two", answers=answers())
         waiting = asyncio.ensure_future(two.raw("tools/call", {"name": "srv__slow"}))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         result = json.loads(told(await one.call("srv__elicit")))
         assert "nobody can tell whom it asks" in result["message"]
         assert one.asked == [] and two.asked == []
@@ -106,7 +107,7 @@ def test_of_two_that_share_the_one_whose_call_is_worked_on_is_asked_until_a_call
     async def given_up():
         one, two = await house.guest(answers=answers()), await house.guest(agent="two", answers=answers())
         waiting = asyncio.ensure_future(two.raw("tools/call", {"name": "srv__slow"}))
-        await until(lambda: house.ran("slow"))
+        await soon(lambda: house.ran("slow"))
         two.cancel(two.last)
         await waiting
         # The server may still work on what was given up, and ask about that.
@@ -152,7 +153,7 @@ def test_a_question_the_server_takes_back_is_taken_back_from_the_client(house):
     async def work():
         guest = await house.guest(answers={})
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__elicit"}))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         upstream = house.hub.fleet.ready()[0]
         for odd in (None, [1], {"x": 1}, "other", True):
             house.hub.news.heard(
@@ -161,7 +162,7 @@ def test_a_question_the_server_takes_back_is_taken_back_from_the_client(house):
         await asyncio.sleep(0)
         assert guest.withdrawn == []
         house.hub.news.heard(upstream, {"method": "notifications/cancelled", "params": {"requestId": "s1"}})
-        await until(lambda: guest.withdrawn == [guest.asked[0]["id"]])
+        await soon(lambda: guest.withdrawn == [guest.asked[0]["id"]])
         await task
 
     run(house, work)
@@ -171,10 +172,10 @@ def test_a_question_of_a_server_that_died_is_taken_back(house):
     async def work():
         guest = await house.guest(answers={})
         task = asyncio.ensure_future(guest.call("srv__elicit"))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         await house.hub.fleet.keeper("srv").stop()
         assert "unknown" in told(await task)
-        await until(lambda: guest.withdrawn == [guest.asked[0]["id"]])
+        await soon(lambda: guest.withdrawn == [guest.asked[0]["id"]])
 
     run(house, work)
 
@@ -184,7 +185,7 @@ def test_a_result_that_comes_before_the_answer_leaves_nothing_broken(house):
         guest = await house.guest(answers={})
         assert told(await guest.call("srv__early")) == "not waited for"
         guest.reply(guest.asked[0], ACCEPT)
-        await until(lambda: any("unasked" in line for line in house.log()))
+        await soon(lambda: any("unasked" in line for line in house.log()))
         assert not (await guest.call("srv__echo")).get("isError")
 
     run(house, work, timeout=5)
@@ -194,7 +195,7 @@ def test_a_client_that_leaves_is_not_waited_for(house):
     async def work():
         guest = await house.guest(answers={})
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__elicit"}))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         guest.leave()
         assert await task is None
 
@@ -221,19 +222,19 @@ def test_a_server_may_ask_so_much_at_once_and_no_more(house, monkeypatch):
         noted.private_to = guest.client.id
         for number in (1, 2, 2, 3, 4):
             house.hub.news.asked(noted, {"id": number, "method": "elicitation/create", "params": {}})
-        await until(lambda: len(guest.asked) == 3)
+        await soon(lambda: len(guest.asked) == 3)
         assert [each["id"] for each in noted.answers] == [2, 4]
         for method in ("tools/call", "ping", "x" * 1000):
             noted.answers.clear()
             odd = Noted()
             house.hub.news.asked(odd, {"id": 1, "method": method})
-            await until(lambda odd=odd: odd.answers)
+            await soon(lambda odd=odd: odd.answers)
             assert odd.answers[0]["error"]["code"] == -32601
         gone = Noted()
         gone.name = "removed"
         house.hub.news.asked(gone, {"id": 1, "method": "roots/list"})
-        await until(lambda: gone.answers)
+        await soon(lambda: gone.answers)
         house.hub.news.ended(noted, "over")
-        await until(lambda: len(guest.withdrawn) == 3)
+        await soon(lambda: len(guest.withdrawn) == 3)
 
     run(house, work)

@@ -10,6 +10,7 @@ from checkrein.agents import Agents
 from checkrein.call import ToolCall
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.ledger.query import Filter, entries
+from patience import PATIENCE
 
 DOOR = "chat"
 # Also what the ordinary one says, with everything a result can hold.
@@ -88,7 +89,7 @@ class Visitor:
         """What the ledger says about a call, once everything known is written down."""
         self.do(lambda: None)
         for done in self.do(self.hub.calls.outcomes.flush):
-            done.result(10)
+            done.result(PATIENCE)
         (found,) = [each for each in entries(self.pipeline.store, Filter()) if each.id == entry]
         return found
 
@@ -106,4 +107,4 @@ def elsewhere(work):
     try:
         yield found
     finally:
-        thread.join(30)
+        thread.join(PATIENCE)

@@ -12,6 +12,7 @@ from checkrein.peers import Peer
 from checkrein.store import records
 from checkrein.store.questions import waiting
 from checkrein.wire import Request
+from patience import until
 
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 
@@ -90,10 +91,9 @@ def later(work, *arguments, **named):
 def question(agent):
     """The question that waits; where somebody can be reached, once its hook waits too."""
     broker = agent.pipeline.broker
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+
+    def asked():
         found = waiting(agent.pipeline.store)
-        if found and (not broker.reachable or broker.is_awaited(found[0].entry)):
-            return found[0]
-        time.sleep(0.005)
-    raise AssertionError("no question was asked")
+        return found[:1] if found and (not broker.reachable or broker.is_awaited(found[0].entry)) else ()
+
+    return until(asked, failing="no question was asked")[0]

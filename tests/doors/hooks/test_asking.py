@@ -1,11 +1,10 @@
 """A person is asked in the agent's dialog or in ours, and the agent hears what was said."""
 
-import time
-
 import pytest
 
 from checkrein.asking import Remember
 from doors.hooks.agent import ATTENDED, later, question, reason, said
+from patience import PATIENCE, until
 
 
 def test_nobody_reachable_is_a_no_that_says_how_to_be_reached(agent):
@@ -35,7 +34,7 @@ def test_the_hook_waits_for_whoever_is_reachable(agent, word, expected):
         thread = later(lambda: answers.append(agent.call("make release")))
         entry = question(agent).entry
         agent.pipeline.answer(entry, word, actor="ada", channel="terminal", message="not on a Friday")
-        thread.join(10)
+        thread.join(PATIENCE)
     assert said(answers[0]) == expected
     if word == "denied":
         assert "not on a Friday" in reason(answers[0])
@@ -50,7 +49,7 @@ def test_edited_arguments_reach_the_agent(agent):
         agent.pipeline.answer(
             question(agent).entry, "approved", actor="ada", channel="terminal", edited=edited
         )
-        thread.join(10)
+        thread.join(PATIENCE)
     assert answers[0][0]["hookSpecificOutput"]["updatedInput"] == edited
 
 
@@ -60,7 +59,7 @@ def test_for_this_session_means_exactly_this_call_until_it_ends(agent):
         agent.pipeline.answer(
             question(agent).entry, "approved", actor="ada", channel="terminal", remember=Remember()
         )
-        thread.join(10)
+        thread.join(PATIENCE)
     assert said(agent.call("make release", call="t2")) == "allow"
     assert said(agent.call("make release --force", call="t3")) == "deny"
     agent.send("SessionEnd", reason="exit")
@@ -75,11 +74,9 @@ def test_outside_and_dialog_race_and_the_first_answer_wins(agent):
     answers = []
     thread = later(lambda: answers.append(agent.permission("make release")))
     entry = question(agent).entry
-    deadline = time.monotonic() + 10
-    while not agent.pipeline.broker.is_awaited(entry) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until(lambda: agent.pipeline.broker.is_awaited(entry))
     agent.pipeline.answer(entry, "approved", actor="ada", channel="terminal")
-    thread.join(10)
+    thread.join(PATIENCE)
     assert answers[0][0]["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
 
 
@@ -88,7 +85,7 @@ def test_a_no_from_outside_closes_the_dialog_with_the_message(agent):
     answers = []
     thread = later(lambda: answers.append(agent.permission("make release")))
     agent.pipeline.answer(question(agent).entry, "denied", actor="ada", channel="terminal", message="no!")
-    thread.join(10)
+    thread.join(PATIENCE)
     decision = answers[0][0]["hookSpecificOutput"]["decision"]
     assert decision["behavior"] == "deny"
     assert "no!" in decision["message"]

@@ -7,6 +7,7 @@ from checkrein.call import ToolCall
 from checkrein.doors.hooks import calls as calls_module
 from checkrein.doors.hooks.calls import Calls
 from doors.hooks.agent import later, question
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ def test_an_edited_call_without_an_id_is_known_by_what_ran(agent):
         agent.pipeline.answer(
             question(agent).entry, "approved", actor="ada", channel="terminal", edited=edited
         )
-        thread.join(10)
+        thread.join(PATIENCE)
     send("AfterTool", "tell", "make check", tool_response={"llmContent": "Output: x\nProcess Group PGID: 7"})
     assert "unjudged" not in agent.kinds()
     assert [each.result for each in agent.entries()] == ["success"]

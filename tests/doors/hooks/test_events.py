@@ -209,7 +209,7 @@ def test_a_notice_that_quotes_a_slash_command_is_none():
 
 
 def test_a_long_prompt_is_not_searched():
-    started = time.perf_counter()
+    started = time.thread_time()
     for prompt in (
         "/x" + " " * 300_000 + "y",
         "/x a" + " " * 300_000 + "y",
@@ -220,7 +220,7 @@ def test_a_long_prompt_is_not_searched():
         raw = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}
         read("codex", json.dumps(raw).encode())
         read("copilot-cli", json.dumps(raw).encode())
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
 
 
 # Outcomes a command could try to fake with what it prints.
@@ -309,7 +309,7 @@ def test_an_exit_status_of_many_digits_is_read_or_left():
 
 
 def test_a_long_output_is_not_searched():
-    started = time.perf_counter()
+    started = time.thread_time()
     for agent, name, key in (
         ("gemini-cli", "AfterTool", "tool_response"),
         ("copilot-cli", "PostToolUse", "tool_result"),
@@ -317,7 +317,7 @@ def test_a_long_output_is_not_searched():
         text = "\nExit Code: 1\nSignal: 1" * 400_000
         response = {"llmContent": text, "text_result_for_llm": text, "result_type": "success"}
         done(agent, name, response, "run_shell_command", key)
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 # Names.
@@ -469,10 +469,10 @@ HOSTILE = {
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_payloads_are_refused_in_a_sentence(agent, what):
-    started = time.perf_counter()
+    started = time.thread_time()
     with pytest.raises(InputError) as refused:
         read(agent, HOSTILE[what])
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
     assert len(str(refused.value)) < 400
     assert isinstance(glimpse(HOSTILE[what]), dict)
 

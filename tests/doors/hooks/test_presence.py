@@ -12,6 +12,7 @@ from checkrein.doors.hooks.dialects import AGENTS, dialect
 from checkrein.doors.hooks.registrations import registrations
 from checkrein.hookclient import client_command
 from checkrein.runtime import door_file
+from patience import PATIENCE
 
 
 def ours(agent, mode, seconds):
@@ -342,7 +343,7 @@ def hooks_as_codex_sees_them(program, home, folder):
     finally:
         process.stdin.close()
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
         process.stdout.close()
 
 

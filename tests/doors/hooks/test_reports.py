@@ -9,6 +9,7 @@ import pytest
 from checkrein.ledger.entries import fold
 from checkrein.store import records
 from doors.hooks.agent import ATTENDED, Agent, later, question, said
+from patience import PATIENCE
 
 
 def test_ac_012_success_and_failure_move_trust(agent):
@@ -57,7 +58,7 @@ def test_a_yes_in_the_dialog_is_known_by_the_outcome(agent):
     thread = later(lambda: answers.append(agent.permission("make release")))
     question(agent)
     agent.done("make release")
-    thread.join(10)
+    thread.join(PATIENCE)
     entry = agent.entries()[0]
     assert (entry.answer, entry.channel, entry.outcome) == ("approved", "agent", "success")
     assert answers == [("", "", 0)]

@@ -2,7 +2,6 @@
 
 import contextlib
 import subprocess
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.questions import waiting
 from doors.hooks.agent import ATTENDED, Agent, Line, later, question, reason, said
+from patience import PATIENCE, until
 
 GEMINI = {"agent": "gemini-cli", "tool_name": "run_shell_command", "tool_input": {"command": "make release"}}
 
@@ -48,9 +48,7 @@ class Ground:
         line, known = Mortal(), self.count("asked")
         thread = later(lambda: self._until_the_end(send, line, **more))
         self.hooks.append((thread, line))
-        deadline = time.monotonic() + 10
-        while self.count("asked") == known and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: self.count("asked") != known)
         for each in waiting(self.pipeline.store):
             self.until_awaited(each.entry)
         return question(self.agent).entry
@@ -71,7 +69,7 @@ class Ground:
         """The server ends as when it is killed: nobody is told, nothing is withdrawn."""
         for thread, line in self.hooks:
             line.server_ended = True
-            thread.join(10)
+            thread.join(PATIENCE)
         self.hooks.clear()
         # Less than this process is old, whose hooks come back.
         self.clock.now += 0.01
@@ -83,10 +81,8 @@ class Ground:
         self.agent.line = Line(seconds=86_400)
 
     def until_awaited(self, entry):
-        deadline = time.monotonic() + 10
-        while not self.pipeline.broker.is_awaited(entry):
-            assert time.monotonic() < deadline, "the hook did not come back to its question"
-            time.sleep(0.005)
+        broker = self.pipeline.broker
+        until(lambda: broker.is_awaited(entry), failing="the hook did not come back to its question")
 
     def say(self, entry, answer="approved", **more):
         self.pipeline.answer(entry, answer, actor="ada", channel="terminal", **more)
@@ -130,7 +126,7 @@ def test_a_hook_goes_on_waiting_for_the_same_question(ground, word, expected):
     after = ground.open_questions()[0]
     assert after == before | {"awaited": True}
     ground.say(entry, word)
-    thread.join(10)
+    thread.join(PATIENCE)
     assert said(answers[0]) == expected
     assert [ground.count(kind) for kind in ("decided", "asked", "answered")] == [1, 1, 1]
 
@@ -179,7 +175,7 @@ def test_a_hook_that_goes_away_withdraws_nothing_another_waits_for(ground):
     gone.open = False
     assert "stopped waiting" in reason(ground.agent.call("make release", line=gone))
     ground.say(entry)
-    thread.join(10)
+    thread.join(PATIENCE)
     assert said(answers[0]) == "allow"
 
 
@@ -227,7 +223,7 @@ def test_what_policy_refuses_by_now_does_not_run(ground, open_before):
     switch(ground.pipeline, "auditing", "ada", "test", project=ground.project)
     if thread:
         ground.say(entry)
-        thread.join(10)
+        thread.join(PATIENCE)
     answer = answers[0] if thread else ground.agent.call("make release")
     assert said(answer) == "deny"
     assert "auditing" in reason(answer)
@@ -253,7 +249,7 @@ def test_arguments_written_after_it_came_back_reach_it(ground):
     thread, answers = heard(ground)
     ground.until_awaited(entry)
     ground.say(entry, edited={"command": "make check"})
-    thread.join(10)
+    thread.join(PATIENCE)
     assert answers[0][0]["hookSpecificOutput"]["updatedInput"] == {"command": "make check"}
 
 
@@ -296,7 +292,7 @@ def test_without_ids_a_hook_finds_its_open_question(ground):
     thread, answers = heard(ground, lambda: gemini(ground))
     ground.until_awaited(entry)
     ground.say(entry)
-    thread.join(10)
+    thread.join(PATIENCE)
     assert answers[0][0]["decision"] == "allow"
     assert ground.count("decided") == 1
 
@@ -314,9 +310,9 @@ def test_without_ids_two_hooks_alike_come_back_to_two_questions(ground, newcomer
     two, second = heard(ground, lambda: gemini(ground))
     ground.until_awaited(entries[1])
     ground.say(entries[0], edited={"command": "make check"})
-    one.join(10)
+    one.join(PATIENCE)
     ground.say(entries[1], "denied")
-    two.join(10)
+    two.join(PATIENCE)
     assert first[0][0]["hookSpecificOutput"]["tool_input"] == {"command": "make check"}
     assert second[0][0]["decision"] == "deny"
     assert ground.count("decided") == 2
@@ -379,7 +375,7 @@ def test_a_dialog_goes_on_waiting_for_an_answer_outside(ground):
     entry = question(ground.agent).entry
     ground.until_awaited(entry)
     ground.say(entry)
-    thread.join(10)
+    thread.join(PATIENCE)
     assert answers[0][0]["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
 
 

@@ -52,9 +52,9 @@ def test_every_failure_in_a_row_goes_one_step_up_and_ends_at_the_user():
 def test_hostile_text_costs_no_more_than_its_length(part):
     """Everybody waits while one task is read."""
     text = part * 50_000
-    began = time.monotonic()
+    began = time.thread_time()
     routed(prompt=text, description=text, subagent_type=text, agent_type=text)
-    assert time.monotonic() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 JSON = st.recursive(

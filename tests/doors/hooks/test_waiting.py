@@ -4,6 +4,7 @@ from checkrein.doors.hooks import waiting as waiting_module
 from checkrein.peers import Process
 from checkrein.store.questions import waiting
 from doors.hooks.agent import ATTENDED, Line, later, question, reason, said
+from patience import PATIENCE
 
 
 def _named(name):
@@ -20,7 +21,7 @@ def test_a_hook_that_outlives_its_agent_waits_for_nobody(agent, monkeypatch):
         thread = later(lambda: answers.append(agent.call("make release")))
         entry = question(agent).entry
         above.append(["hook", "sh", "init"])
-        thread.join(10)
+        thread.join(PATIENCE)
     assert "stopped waiting" in reason(answers[0])
     assert agent.entries()[0].answer == "cancelled"
     assert not waiting(agent.pipeline.store)
@@ -33,7 +34,7 @@ def test_a_question_expires_to_no(agent, clock):
         thread = later(lambda: answers.append(agent.call("make release")))
         question(agent)
         clock.now += 301
-        thread.join(10)
+        thread.join(PATIENCE)
     assert "in time" in reason(answers[0])
     assert agent.entries()[0].answer == "expired"
 
@@ -50,7 +51,7 @@ def test_a_hook_that_goes_away_cancels_its_question(agent):
         thread = later(agent.call, "make release", line=line)
         question(agent)
         line.open = False
-        thread.join(10)
+        thread.join(PATIENCE)
     assert agent.entries()[0].answer == "cancelled"
 
 

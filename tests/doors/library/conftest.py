@@ -1,13 +1,13 @@
 """What the library's tests stand on: gates in folders of their own, and somebody who answers later."""
 
 import threading
-import time
 
 import pytest
 
 from checkrein import Gate
 from checkrein.ledger.query import Filter, entries
 from checkrein.store import records
+from patience import PATIENCE, until
 
 
 class Room:
@@ -43,13 +43,12 @@ class Room:
 
     def question(self, number=0):
         """The question that waits, once whoever asked waits for it."""
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
+
+        def asked():
             found = self.gate.pending()
-            if len(found) > number and found[number]["awaited"]:
-                return found[number]
-            time.sleep(0.005)
-        raise AssertionError("no question was asked")
+            return found[number] if len(found) > number and found[number]["awaited"] else None
+
+        return until(asked, failing="no question was asked")
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def later():
         thread.start()
 
         def result():
-            thread.join(20)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
             if "error" in came:
                 raise came["error"]
@@ -88,5 +87,5 @@ def later():
 
     yield start
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()

@@ -15,6 +15,7 @@ from checkrein.ledger.query import Filter, entries
 from checkrein.peers import Peer
 from checkrein.wire import Request
 from doors.library.behaviour import Heard, expected, project_for, seed_trust, write_settings
+from patience import PATIENCE
 
 # A program that makes every call it is told to through the user's server.
 PROGRAM = """
@@ -128,7 +129,7 @@ class RemoteRoom:
 
     def close(self):
         self.program.stdin.close()
-        self.program.wait(20)
+        self.program.wait(PATIENCE)
         self.program.stdout.close()
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 
 from checkrein.doors.library.driving import drive, drive_async, in_thread
+from patience import PATIENCE, until
 
 
 def fails():
@@ -58,7 +58,7 @@ def test_what_the_steps_do_not_catch_comes_out(carry):
 def test_many_long_waits_hold_up_nothing():
     async def main():
         go = threading.Event()
-        waits = [asyncio.create_task(in_thread(lambda: go.wait(20))) for _ in range(40)]
+        waits = [asyncio.create_task(in_thread(lambda: go.wait(PATIENCE))) for _ in range(40)]
         await asyncio.sleep(0)
         assert await in_thread(lambda: "still quick") == "still quick"
         go.set()
@@ -71,7 +71,7 @@ def test_a_wait_that_is_given_up_troubles_nobody():
     go = threading.Event()
 
     async def main():
-        task = asyncio.create_task(in_thread(lambda: go.wait(20)))
+        task = asyncio.create_task(in_thread(lambda: go.wait(PATIENCE)))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -79,7 +79,4 @@ def test_a_wait_that_is_given_up_troubles_nobody():
 
     asyncio.run(main())
     go.set()
-    deadline = time.monotonic() + 10
-    while any(each.name == "checkrein-gate" for each in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until(lambda: all(each.name != "checkrein-gate" for each in threading.enumerate()))

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -12,6 +11,7 @@ from checkrein import Denied, Gate
 from checkrein.call import ToolCall
 from checkrein.doors.library import remote
 from checkrein.errors import InputError, StoreError
+from patience import PATIENCE, until
 from server.conftest import Serving
 
 # A program that does what it is told on its standard input, line by line.
@@ -94,7 +94,7 @@ class Program:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
         self.process.stdin.close()
         self.process.stdout.close()
 
@@ -121,13 +121,11 @@ def serving(home):
 
 
 def questions(serving, count=1):
-    deadline = time.monotonic() + 15
-    while time.monotonic() < deadline:
+    def asked():
         found = serving.ask("question.list")
-        if len(found) == count and all(each["awaited"] for each in found):
-            return found
-        time.sleep(0.01)
-    raise AssertionError("no question was asked")
+        return found if len(found) == count and all(each["awaited"] for each in found) else []
+
+    return until(asked, failing="no question was asked")
 
 
 def test_a_person_answers_in_the_inbox_and_the_program_goes_on(serving, start):

@@ -2,23 +2,16 @@
 
 import logging
 import threading
-import time
 
 from checkrein.doors.library import reports
 from checkrein.doors.library.reports import Reports
 from checkrein.errors import StoreError
 from checkrein.finishing import Outcome
+from patience import until
 
 
 def outcome(n):
     return Outcome(str(n), "success")
-
-
-def until(true):
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_they_are_recorded_together_a_moment_later():

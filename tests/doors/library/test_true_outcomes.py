@@ -12,6 +12,7 @@ from checkrein import Denied, Suspended
 from checkrein.doors.library.denial import Refusal
 from checkrein.doors.library.reports import Reports
 from checkrein.errors import CheckreinError, InputError
+from patience import PATIENCE
 
 LOOK = '[[rules]]\naction = "allow"\ntool = "look"\n'
 
@@ -100,7 +101,7 @@ def test_a_task_cancelled_while_it_is_judged_leaves_nothing_open(room, user_sett
 
     def slow(considered):
         there.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
         return settle(considered)
 
     monkeypatch.setattr(gate.authority.pipeline, "settle", slow)
@@ -118,7 +119,7 @@ def test_a_task_cancelled_while_its_yes_is_taken_is_recorded_as_cancelled(room, 
 
     def slow(*given):
         there.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
         return take(*given)
 
     monkeypatch.setattr(gate.authority, "take", slow)

@@ -8,9 +8,9 @@ import urllib.request
 
 import pytest
 
-from e2e.clients.processes import until
 from e2e.gateway import parts
 from e2e.gateway.gate import Gate
+from patience import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 OURS = "@modelcontextprotocol"

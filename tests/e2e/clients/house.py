@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from checkrein.store.sqlite import SqliteStore
-from e2e.clients.processes import SOMEBODY, is_alive, run, running, until
+from e2e.clients.processes import SOMEBODY, is_alive, run, running
+from patience import until
 
 BIN = Path(sys.executable).parent
 SHOWS = 1000
@@ -158,7 +159,7 @@ class House:
                 os.kill(pid, signal.SIGCONT)
                 os.kill(pid, signal.SIGTERM)
                 with contextlib.suppress(AssertionError):
-                    until(lambda pid=pid: not is_alive(pid), 5)
+                    until(lambda pid=pid: not is_alive(pid))
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 

@@ -4,20 +4,9 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 SOMEBODY = 1000
-
-
-def until(what, seconds=30.0, every=0.05):
-    """The first thing `what` returns that is true; fails loudly when the time is up."""
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{getattr(what, '__name__', what)}: not within {seconds} s")
-        time.sleep(every)
-    return found
 
 
 def as_user(words, uid):

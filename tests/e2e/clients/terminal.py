@@ -11,7 +11,8 @@ import termios
 import threading
 import time
 
-from e2e.clients.processes import as_user, until
+from e2e.clients.processes import as_user
+from patience import until
 
 ROWS, COLUMNS = 50, 140
 # The program must have the terminal for its own, or nothing typed reaches it.

@@ -6,7 +6,7 @@ import sys
 from urllib.parse import urlsplit
 
 from e2e.clients.house import House
-from e2e.clients.processes import until
+from patience import until
 
 _VERB = (
     "import json, sys; from checkrein import knocking;"

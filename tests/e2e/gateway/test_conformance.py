@@ -4,10 +4,11 @@ import urllib.request
 
 import pytest
 
-from e2e.clients.processes import running, until
+from e2e.clients.processes import running
 from e2e.gateway import parts, suites
 from e2e.gateway.gate import Gate
 from e2e.gateway.shim import Shim
+from patience import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

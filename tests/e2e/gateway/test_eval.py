@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.clients.processes import is_alive, until
+from e2e.clients.processes import is_alive
 from e2e.gateway import parts
 from e2e.gateway.gate import Gate
 from e2e.gateway.guests import Guest, connected, soon, words
+from patience import until
 
 pytestmark = [
     pytest.mark.e2e,
@@ -398,4 +399,4 @@ def test_a_script_that_loops_for_ever(gate, way, language):
             break
     assert seconds < SECONDS + 1 and ratio < 2, (seconds, ratio)
     pid = gate.server()
-    until(lambda: is_idle(pid), 20)
+    until(lambda: is_idle(pid))

@@ -1,6 +1,7 @@
 """Asks a model as the agent does: one streamed request."""
 
 from checkrein.settings import Connections, Settings
+from patience import PATIENCE
 
 SCHEMA = {
     "type": "object",
@@ -13,10 +14,15 @@ SCHEMA = {
 
 
 def settings(**connections):
-    """Settings under which nothing takes long."""
+    """Settings under which nobody loses patience."""
     return Settings(
-        connections=Connections(**{"timeout_seconds": 0.6, "connect_seconds": 2.0, **connections})
+        connections=Connections(**{"timeout_seconds": PATIENCE, "connect_seconds": PATIENCE, **connections})
     )
+
+
+def hasty():
+    """Settings under which silence is not waited for."""
+    return settings(timeout_seconds=0.6)
 
 
 async def ask(model, text="hi", tools=("files__read",), system=None, heard=None):

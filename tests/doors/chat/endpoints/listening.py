@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+from patience import PATIENCE
+
 
 class Listening:
     """Whoever comes in is served by `talk`, until the test leaves."""
@@ -13,12 +15,12 @@ class Listening:
         ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self.thread.start()
-        assert ready.wait(10)
+        assert ready.wait(PATIENCE)
         return self
 
     def __exit__(self, *_):
         self.loop.call_soon_threadsafe(self.over.set)
-        self.thread.join(10)
+        self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
 
     async def _serve(self, ready):

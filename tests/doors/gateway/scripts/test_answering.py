@@ -1,7 +1,7 @@
 """What comes of one call: each way a call can go, and that a yes is for one call only."""
 
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import failure, outcome, paused, resumed, run
+from patience import soon
 
 CODE = "try { await codemode.srv__echo({path: '%s'}); return 'ran'; } catch (e) { return e.reason; }"
 
@@ -25,7 +25,7 @@ def test_a_yes_to_one_call_is_no_yes_to_another(bench):
         house = await bench.reopened()
         try:
             ids = (harmless["run_id"], dangerous["run_id"])
-            await until(lambda: all(bench.run_row(each).state in ("done", "failed") for each in ids))
+            await soon(lambda: all(bench.run_row(each).state in ("done", "failed") for each in ids))
             back = await house.guest()
             found = failure(await resumed(back, dangerous["run_id"]))
             assert found["kind"] == "damaged" and house.ran("echo") == [{"path": "/tmp/x"}]
@@ -47,11 +47,11 @@ def test_a_script_put_away_before_anybody_was_asked_is_asked_about_after_a_resta
         change(bench, "DELETE FROM question WHERE entry = ?", old)
         house = await bench.reopened()
         try:
-            await until(bench.questions)
+            await soon(bench.questions)
             (entry,) = bench.questions()
             assert entry != old
             await bench.answer(entry)
-            await until(lambda: bench.run_row(said["run_id"]).state == "done")
+            await soon(lambda: bench.run_row(said["run_id"]).state == "done")
             assert len(house.ran("echo")) == 1
         finally:
             await house.close()
@@ -67,7 +67,7 @@ def test_a_person_may_answer_in_the_tools_place(bench):
         guest = await bench.house.guest(answers={})
         said = await paused(guest, "return (await codemode.srv__echo({})).content[0].text")
         await bench.answer(said["waiting"][0]["question"], "answered", message="It is blue.")
-        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        await soon(lambda: bench.run_row(said["run_id"]).state == "done")
         assert outcome(await resumed(guest, said["run_id"])) == "It is blue."
         assert bench.house.ran("echo") == []
 
@@ -92,7 +92,7 @@ def test_an_edited_call_that_does_not_fit_is_not_sent(bench):
         code = "try { await codemode.srv__strict({n: 1}); return 'ran'; } catch (e) { return e.message; }"
         said = await paused(guest, code)
         await bench.answer(said["waiting"][0]["question"], edited={"n": "one"})
-        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        await soon(lambda: bench.run_row(said["run_id"]).state == "done")
         found = outcome(await resumed(guest, said["run_id"]))
         assert "srv__strict" in found and bench.house.ran("strict") == []
 

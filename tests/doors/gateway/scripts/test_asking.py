@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
+from patience import soon
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason; }"
 TOOL = "codemode_eval_supervised"
@@ -23,7 +23,7 @@ def test_nobody_in_time_is_a_no(bench, clock):
         await bench.house.close()
         house = await bench.reopened()
         try:
-            await until(lambda: bench.run_row(said["run_id"]).state == "done")
+            await soon(lambda: bench.run_row(said["run_id"]).state == "done")
             back = await house.guest()
             assert outcome(await resumed(back, said["run_id"])) == "expired"
         finally:
@@ -60,7 +60,7 @@ def test_a_person_may_approve_other_arguments_and_those_are_executed(bench):
         guest = await bench.house.guest(answers={})
         said = await paused(guest, REASON % "{path: '/etc'}")
         await bench.answer(said["waiting"][0]["question"], edited={"path": "/tmp"})
-        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        await soon(lambda: bench.run_row(said["run_id"]).state == "done")
         assert bench.house.ran("echo") == [{"path": "/tmp"}]
 
     run(bench, work)
@@ -107,7 +107,7 @@ def test_an_answer_in_the_inbox_leaves_the_same_call_beside_it_open(bench):
         await bench.answer(first)
         assert bench.questions() == [second]
         await bench.answer(second, "denied")
-        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        await soon(lambda: bench.run_row(said["run_id"]).state == "done")
         assert bench.house.ran("echo") == [{"pay": 100}]
 
     run(bench, work)
@@ -154,12 +154,12 @@ def test_a_hundred_scripts_wait_without_a_process(bench):
         code = "await codemode.srv__echo(n=%d)"
         for n in range(100):
             await evaluate(guests[n % 10], code % n, TOOL, language="python")
-        await until(lambda: len(bench.questions()) == 100, 60)
+        await soon(lambda: len(bench.questions()) == 100)
         engine = bench.hub.scripts.engines.of("python")
-        await until(lambda: not engine._sessions)
+        await soon(lambda: not engine._sessions)
         assert len(bench.hub.scripts.live) == 100
         await asyncio.gather(*(bench.answer(entry) for entry in bench.questions()))
-        await until(lambda: not bench.hub.scripts.live, 60)
+        await soon(lambda: not bench.hub.scripts.live)
         assert sorted(each["n"] for each in bench.house.ran("echo")) == list(range(100))
 
     run(bench, work)

@@ -6,8 +6,9 @@ import contextlib
 import pytest
 
 from doors.gateway.back import is_running
-from doors.gateway.house import SERVER, until
+from doors.gateway.house import SERVER
 from doors.gateway.scripts.bench import evaluate, outcome, run
+from patience import soon
 
 SAID = "try { return await codemode.srv__%s; } catch (e) { return [e.name, e.message, e.result ?? null]; }"
 
@@ -76,7 +77,7 @@ await new Promise((done) => setTimeout(done, 3000));
 try { return await codemode.srv__echo({n: 2}); } catch (e) { return e.message; }"""
         started = asyncio.ensure_future(evaluate(guest, code))
         # There is no other run: the clock stands still, so the last one could not be told from it.
-        await until(lambda: bench.begun() and [each.state for each in bench.rows()] == ["done"], 30.0)
+        await soon(lambda: bench.begun() and [each.state for each in bench.rows()] == ["done"])
         await bench.hub.fleet.keeper("srv").stop()
         bench.hub.news.withdrawn("srv")
         assert isinstance(outcome(await started), str) and len(bench.house.ran("echo")) == 1
@@ -115,7 +116,7 @@ def test_a_question_about_a_persons_script_reaches_no_client(bench, add):
         async with bench.opened() as hub:
             guest = await bench.house.guest()
             slow = asyncio.ensure_future(guest.call("srv__slow", {"seconds": 30}))
-            await until(lambda: bench.house.ran("slow"))
+            await soon(lambda: bench.house.ran("slow"))
             found = await hub.scripts.people.start(SAID % "elicit({})", "javascript", "free", "", 20)
             assert bench.house.ran("elicit") and guest.asked == [], found
             guest.cancel(guest.last)
@@ -133,7 +134,7 @@ def test_what_a_scripts_calls_share_lasts_until_the_last_of_them(bench):
             found = await hub.scripts.people.start(code, "javascript", "free", "", 20)
             slept, process = (each["content"][0]["text"] for each in found["result"])
             assert slept == "slept"
-            await until(lambda: not is_running(int(process)))
+            await soon(lambda: not is_running(int(process)))
             assert not hub.in_passing
 
     asyncio.run(work())

@@ -7,8 +7,8 @@ import pytest
 
 from checkrein.doors.gateway.scripts import desk as desk_module
 from checkrein.errors import InputError, NotFoundError
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, outcome, paused, run
+from patience import soon
 
 CODE = "return (await codemode.srv__echo({})).content[0].text"
 
@@ -109,7 +109,7 @@ def test_looking_sweeps_now_and_then(bench, clock, monkeypatch, up):
         done = (await evaluate(guest, "return 1"))["structuredContent"]
         clock.pass_days(30)
         bench.hub.scripts.look()
-        await until(lambda: bench.run_row(done["run_id"]) is None)
+        await soon(lambda: bench.run_row(done["run_id"]) is None)
         again = (await evaluate(guest, "return 1"))["structuredContent"]
         clock.pass_days(30)
         bench.hub.scripts.look()

@@ -8,8 +8,8 @@ import pytest
 from checkrein.doors.gateway import mail
 from checkrein.doors.gateway.scripts.vault import Vault
 from checkrein.store.runs import get_run
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
+from patience import soon
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
 
@@ -25,7 +25,7 @@ async def waiting(bench, code=CODE, **more):
 
 
 async def ended(bench, guest, run_id):
-    await until(lambda: bench.run_row(run_id).state in ("done", "failed"))
+    await soon(lambda: bench.run_row(run_id).state in ("done", "failed"))
     return await resumed(guest, run_id)
 
 
@@ -76,7 +76,7 @@ def test_arguments_that_were_changed_in_the_store_are_not_executed(bench, harm):
         await bench.answer(entry)
         house = await bench.reopened()
         try:
-            await until(lambda: bench.run_row(run_id).state == "failed")
+            await soon(lambda: bench.run_row(run_id).state == "failed")
             back = await house.guest()
             assert failure(await resumed(back, run_id))["kind"] == "damaged"
             assert house.ran("echo") == []
@@ -104,7 +104,7 @@ def test_a_run_put_back_as_it_was_does_not_run_again(bench):
             change(bench, f"INSERT INTO {table} VALUES ({marks})", *msgspec.structs.astuple(each))
         house = await bench.reopened()
         try:
-            await until(lambda: bench.run_row(run_id).state == "failed")
+            await soon(lambda: bench.run_row(run_id).state == "failed")
             assert len(house.ran("echo")) == 1
         finally:
             await house.close()
@@ -158,7 +158,7 @@ def test_a_run_whose_script_cannot_be_read_has_failed(bench):
         change(bench, "UPDATE run SET source = 'x' WHERE id = ?", run_id)
         house = await bench.reopened()
         try:
-            await until(lambda: bench.run_row(run_id).state == "failed")
+            await soon(lambda: bench.run_row(run_id).state == "failed")
         finally:
             await house.close()
         await bench.house.open()
@@ -171,10 +171,10 @@ def test_a_run_that_is_not_ours_any_more_is_not_put_away(bench):
         guest = await bench.house.guest(answers={})
         call = {"name": "codemode_eval_supervised", "arguments": {"code": f"await 1; {CODE}"}}
         started = asyncio.ensure_future(guest.raw("tools/call", call))
-        await until(lambda: bench.hub.scripts.live)
+        await soon(lambda: bench.hub.scripts.live)
         (run_id,) = bench.hub.scripts.live
         change(bench, "UPDATE run SET holder = 'somebody' WHERE id = ?", run_id)
-        await until(lambda: not bench.hub.scripts.live)
+        await soon(lambda: not bench.hub.scripts.live)
         assert get_run(bench.pipeline.store, run_id).state == "running" and not bench.questions()
         started.cancel()
         await asyncio.gather(started, return_exceptions=True)
@@ -191,7 +191,7 @@ def test_an_answer_is_on_the_record_before_the_next_call_reaches_its_server(benc
     async def work():
         guest = await bench.house.guest()
         task = asyncio.ensure_future(evaluate(guest, code))
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         assert [(each.state, bool(each.answer)) for each in bench.rows()] == [
             ("done", True),
             ("executing", False),

@@ -16,15 +16,16 @@ from pathlib import Path
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
-from doors.gateway.house import House, until
+from doors.gateway.house import House
 from doors.gateway.scripts.bench import evaluate, resumed
+from patience import soon
 part, folder, language, code = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 
 async def first(house):
     guest = await house.guest(answers={})
     asyncio.ensure_future(evaluate(guest, code, "codemode_eval_careful", language=language))
-    await until(lambda: house.pipeline.store.query("SELECT 1 FROM question"), 30)
-    await until(lambda: house.ran("slow"), 30)
+    await soon(lambda: house.pipeline.store.query("SELECT 1 FROM question"))
+    await soon(lambda: house.ran("slow"))
     print("waiting", flush=True)
     await asyncio.sleep(600)
 

@@ -5,8 +5,8 @@ import asyncio
 from checkrein.doors.gateway.scripts.offer import profile_of
 from checkrein.settings import Settings
 from checkrein.settings.check import apply
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import SETTINGS, evaluate, outcome, run
+from patience import soon
 
 OURS = {
     "eval",
@@ -87,7 +87,7 @@ def test_a_broken_settings_file_offers_nothing_and_refuses_everything(bench):
 await codemode.srv__slow({seconds: 1});
 try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }"""
         started = asyncio.ensure_future(evaluate(guest, code))
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         bench.settings("[evaluation]\nnonsense = 1\n")
         assert outcome(await started) == "denied" and bench.house.ran("echo") == []
 

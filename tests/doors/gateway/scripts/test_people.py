@@ -8,7 +8,7 @@ from checkrein.agents import Agents
 from checkrein.doors.gateway import gateway as gateway_module
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.errors import InputError, NotFoundError
-from doors.gateway.test_gateway import eventually
+from patience import until
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_person_answers_elsewhere_and_comes_back(gateway, pipeline):
     assert gateway.run(said["run_id"])["timeline"][0]["state"] == "asked"
     assert gateway.runs()[0]["waiting"]
     pipeline.answer(said["waiting"][0]["question"], "approved", actor="ada", channel="console")
-    eventually(lambda: gateway.resume(said["run_id"], 1)["status"] == "done")
+    until(lambda: gateway.resume(said["run_id"], 1)["status"] == "done")
 
 
 def test_a_person_ends_a_script(gateway):
@@ -84,7 +84,7 @@ def test_a_gateway_that_starts_again_goes_on_with_what_waits(gateway, bench, pip
     again = Gateway(pipeline, Agents(pipeline.store, pipeline.ledger, clock), bench.house.said.append)
     again.open()
     try:
-        eventually(lambda: again.resume(said["run_id"], 1)["status"] == "done", 20)
+        until(lambda: again.resume(said["run_id"], 1)["status"] == "done")
         assert len(bench.house.ran("echo")) == 1
     finally:
         again.close()

@@ -1,7 +1,7 @@
 """What people read of agents' scripts is masked, whichever way they ask."""
 
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, outcome, run
+from patience import soon
 
 CODE = "console.log('api_key=sk-live-0123456789abcdef0123'); return {token: 'hush', x: 1}"
 
@@ -23,7 +23,7 @@ def test_a_persons_own_script_returns_what_it_returned(bench):
         people = bench.hub.scripts.people
         found = await people.start(CODE, "javascript", "", "", 20)
         assert found["result"] == {"token": "hush", "x": 1}
-        await until(lambda: not bench.hub.scripts.live)
+        await soon(lambda: not bench.hub.scripts.live)
         assert (await people.resume(found["run_id"], 1))["result"] == found["result"]
 
     run(bench, work)

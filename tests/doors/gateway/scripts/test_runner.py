@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from doors.gateway.house import SERVER, House, until
+from doors.gateway.house import SERVER, House
 from doors.gateway.scripts.bench import SETTINGS, evaluate, failure, outcome, paused, resumed, run
+from patience import soon
 
 BOTH = pytest.mark.parametrize("language", ["javascript", "python"])
 CALL = {
@@ -220,7 +221,7 @@ def test_a_restart_while_a_person_thinks_loses_nothing_and_runs_nothing_twice(be
             (entry,) = bench.questions()
             await bench.answer(entry)
             # Nobody waits for it, and it goes on all the same.
-            await until(lambda: bench.run_row(run_id).state == "done")
+            await soon(lambda: bench.run_row(run_id).state == "done")
             back = await house.guest()
             assert outcome(await resumed(back, run_id)) == 'said {"path": "/tmp/x"}'
             assert house.ran("echo") == [{"path": "/tmp/x"}]
@@ -244,7 +245,7 @@ def test_an_answer_given_while_no_server_runs_is_found_at_the_start(bench):
         await bench.answer(third)
         house = await bench.reopened()
         try:
-            await until(lambda: bench.run_row(run_id).state == "done")
+            await soon(lambda: bench.run_row(run_id).state == "done")
             back = await house.guest()
             found = outcome(await resumed(back, run_id))
             assert found == ["ran", "elicitation_declined", "ran"]
@@ -270,10 +271,10 @@ def test_of_two_that_would_go_on_one_does(bench):
         for each in houses:
             each.hub.scripts.wake()
         try:
-            await until(lambda: all(each.hub.scripts.live[run_id].questions for each in houses))
+            await soon(lambda: all(each.hub.scripts.live[run_id].questions for each in houses))
             await bench.answer(bench.questions()[0])
-            await until(lambda: bench.run_row(run_id).state == "done")
-            await until(lambda: not any(each.hub.scripts.live for each in houses))
+            await soon(lambda: bench.run_row(run_id).state == "done")
+            await soon(lambda: not any(each.hub.scripts.live for each in houses))
             assert len(bench.house.ran("echo")) == 1
             backs = [await each.guest() for each in houses]
             for back in backs:
@@ -301,7 +302,7 @@ try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason;
                 "codemode_eval_free",
             )
         )
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         bench.settings(SETTINGS.replace("[evaluation.profiles.free]\n", FREE_NO_MORE))
         assert outcome(await started) == "denied" and bench.house.ran("echo") == []
 
@@ -318,7 +319,7 @@ def test_a_profile_that_is_gone_lets_nothing_pass(bench):
 await codemode.srv__slow({seconds: 1});
 try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }"""
         started = asyncio.ensure_future(evaluate(guest, code, "codemode_eval_free"))
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         bench.settings(SETTINGS.replace("[evaluation.profiles.free]\n", ""))
         assert outcome(await started) == "denied"
 
@@ -333,7 +334,7 @@ def test_a_deny_that_comes_after_the_yes_outranks_it(bench, add):
         said = await paused(guest, REASON)
         add("deny", "echo")
         await bench.answer(said["waiting"][0]["question"])
-        await until(lambda: bench.run_row(said["run_id"]).state == "done")
+        await soon(lambda: bench.run_row(said["run_id"]).state == "done")
         final = await resumed(guest, said["run_id"])
         assert outcome(final) == "denied" and bench.house.ran("echo") == []
 
@@ -495,7 +496,7 @@ def test_a_script_that_loops_for_ever_leaves_the_others_alone(bench):
         guest, other = await bench.house.guest(), await bench.house.guest(owner="test:2")
         assert outcome(await evaluate(other, "return 0")) == 0
         looping = asyncio.ensure_future(evaluate(guest, "while (true) {}"))
-        await until(lambda: workers(bench.hub) == 1)
+        await soon(lambda: workers(bench.hub) == 1)
         for n in range(5):
             assert outcome(await evaluate(other, f"return {n}")) == n
             assert outcome(await evaluate(guest, f"return {n}")) == n
@@ -539,12 +540,12 @@ def test_a_request_that_is_taken_back_ends_its_script(bench):
         started = asyncio.ensure_future(
             guest.raw("tools/call", {"name": "eval", "arguments": {"code": "await codemode.srv__slow({})"}})
         )
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         guest.cancel(guest.last)
         assert await started is None
-        await until(lambda: bench.last_run().state == "cancelled")
+        await soon(lambda: bench.last_run().state == "cancelled")
         assert workers(bench.hub) == 0
-        await until(lambda: any("cancelled" in line for line in bench.house.log()))
+        await soon(lambda: any("cancelled" in line for line in bench.house.log()))
 
     run(bench, work)
 
@@ -554,12 +555,12 @@ def test_a_client_that_leaves_leaves_what_waits_to_wait(bench):
         guest = await bench.house.guest(answers={})
         call = {"name": "codemode_eval_supervised", "arguments": {"code": ONE["javascript"]}}
         started = asyncio.ensure_future(guest.raw("tools/call", call))
-        await until(bench.questions)
+        await soon(bench.questions)
         guest.leave()
         await asyncio.gather(started, return_exceptions=True)
         assert bench.last_run().state == "waiting"
         await bench.answer(bench.questions()[0])
-        await until(lambda: bench.last_run().state == "done")
+        await soon(lambda: bench.last_run().state == "done")
 
     run(bench, work)
 
@@ -598,11 +599,11 @@ return seen;"""
         guest = await bench.house.guest(answers={})
         said = await paused(guest, code)
         await bench.answer(said["waiting"][0]["question"])
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         await bench.house.close()
         house = await bench.reopened()
         try:
-            await until(lambda: bench.run_row(said["run_id"]).state in ("done", "failed"))
+            await soon(lambda: bench.run_row(said["run_id"]).state in ("done", "failed"))
             back = await house.guest()
             found = outcome(await resumed(back, said["run_id"]))
             assert found[0] == 'said {"n": 2}' and found[2] == 'said {"n": 3}'
@@ -621,12 +622,12 @@ def test_a_run_that_died_before_any_rest_has_failed(bench):
         guest = await bench.house.guest()
         call = {"name": "eval", "arguments": {"code": "await codemode.srv__slow({})"}}
         started = asyncio.ensure_future(guest.raw("tools/call", call))
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         await bench.house.close()
         await asyncio.gather(started, return_exceptions=True)
         house = await bench.reopened()
         try:
-            await until(lambda: bench.last_run().state == "failed")
+            await soon(lambda: bench.last_run().state == "failed")
             back = await house.guest()
             found = failure(await resumed(back, bench.last_run().id))
             assert found["kind"] == "crash" and "stopped" in found["message"]

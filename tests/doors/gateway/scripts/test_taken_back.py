@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import paused, run
+from patience import PATIENCE, soon
 
 CODE = "return (await codemode.srv__echo({})).content[0].text"
 CALL = {"name": "codemode_eval_supervised", "arguments": {"code": CODE}}
@@ -38,14 +38,14 @@ def test_a_script_that_is_taken_back_while_it_is_written_down_ends(bench, skippe
             await guest.call("eval", {"code": "return 1"})
         started = asyncio.ensure_future(guest.raw("tools/call", CALL)) if skipped else None
         if skipped:
-            await until(lambda: bench.hub.scripts.live)
+            await soon(lambda: bench.hub.scripts.live)
         written, fast_again = slow_to_write(bench.hub.scripts.journal)
         started = started or asyncio.ensure_future(guest.raw("tools/call", CALL))
-        await asyncio.wait_for(written.wait(), 20)
+        await asyncio.wait_for(written.wait(), PATIENCE)
         guest.cancel(guest.last)
         fast_again()
         assert await started is None
-        await until(lambda: bench.last_run().state == "cancelled")
+        await soon(lambda: bench.last_run().state == "cancelled")
         assert not bench.hub.scripts.live and not bench.questions() and bench.house.ran("echo") == []
 
     run(bench, work)
@@ -61,7 +61,7 @@ def test_a_script_that_is_ended_while_it_goes_on_ends(bench, word):
         said = await paused(guest, CODE)
         written, fast_again = slow_to_write(bench.hub.scripts.journal)
         await bench.answer(said["waiting"][0]["question"], word)
-        await asyncio.wait_for(written.wait(), 20)
+        await asyncio.wait_for(written.wait(), PATIENCE)
         assert bench.run_row(said["run_id"]).state == "running"
         fast_again()
         await bench.hub.scripts.cancel(said["run_id"], "enough")
@@ -85,11 +85,11 @@ def test_a_question_that_is_put_while_its_script_ends_goes_with_it(bench):
 
         calls.asked = late
         started = asyncio.ensure_future(guest.raw("tools/call", CALL))
-        await asyncio.wait_for(reached.wait(), 20)
+        await asyncio.wait_for(reached.wait(), PATIENCE)
         assert len(bench.questions()) == 1
         guest.cancel(guest.last)
         assert await started is None
-        await until(lambda: bench.last_run().state == "cancelled")
+        await soon(lambda: bench.last_run().state == "cancelled")
         assert not bench.questions()
 
     run(bench, work)

@@ -5,8 +5,9 @@ import contextlib
 
 import pytest
 
-from doors.gateway.house import SERVER, until
+from doors.gateway.house import SERVER
 from doors.gateway.scripts.bench import SETTINGS, failure, outcome, paused, run
+from patience import soon
 
 # Only this one is asked about; everything else of the profile runs as it comes.
 ASKS_STRICT = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1").replace(
@@ -27,7 +28,7 @@ async def another(bench):
 
 
 async def ended(bench, run_id):
-    await until(lambda: bench.run_row(run_id).state in ("done", "failed"), 20)
+    await soon(lambda: bench.run_row(run_id).state in ("done", "failed"))
 
 
 def test_what_a_script_read_before_the_server_died_still_taints_it(bench):
@@ -46,9 +47,9 @@ try { await codemode.srv__weblookup({}); return "ran"; } catch (e) { return e.re
             guest = await bench.house.guest(answers={})
             said = await paused(guest, code)
             await bench.answer(said["waiting"][0]["question"])
-            await until(lambda: bench.house.ran("slow"))
+            await soon(lambda: bench.house.ran("slow"))
             async with another(bench) as house:
-                await until(lambda: bench.questions() or bench.run_row(said["run_id"]).state == "done", 20)
+                await soon(lambda: bench.questions() or bench.run_row(said["run_id"]).state == "done")
                 assert bench.run_row(said["run_id"]).state == "waiting"
                 assert house.ran("weblookup") == [] and len(bench.questions()) == 1
                 assert len(house.ran("echo", "wild")) == 1
@@ -69,7 +70,7 @@ return "went on";"""
         guest = await bench.house.guest(answers={})
         said = await paused(guest, code)
         await bench.answer(said["waiting"][0]["question"])
-        await until(lambda: bench.house.ran("slow"))
+        await soon(lambda: bench.house.ran("slow"))
         bench.settings(ASKS_STRICT, fatal_denials=1)
         async with another(bench) as house:
             await ended(bench, said["run_id"])
@@ -97,7 +98,7 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
         # Another process has no memory of this one's.
         bench.pipeline.broker._edits.clear()
         async with another(bench) as house:
-            await until(lambda: house.hub.scripts.live[said["run_id"]].questions)
+            await soon(lambda: house.hub.scripts.live[said["run_id"]].questions)
             await bench.answer(second)
             await ended(bench, said["run_id"])
             assert house.ran("echo") == [{"n": 2}]
@@ -121,7 +122,7 @@ def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(ben
             guest = await bench.house.guest(answers={})
             said = await paused(guest, code)
             await bench.answer(said["waiting"][0]["question"], edited={"seconds": 20})
-            await until(lambda: bench.house.ran("slow"))
+            await soon(lambda: bench.house.ran("slow"))
             bench.settings(asks.replace('asklist = ["srv__*"]\n', ""))
             async with another(bench) as house:
                 await ended(bench, said["run_id"])
@@ -149,7 +150,7 @@ def test_a_call_nobody_was_asked_about_is_judged_when_its_script_is_taken_up(ben
         started = asyncio.ensure_future(
             guest.raw("tools/call", {"name": "codemode_eval_supervised", "arguments": {"code": code}})
         )
-        await until(lambda: bench.begun() and bench.last_run().state == "waiting")
+        await soon(lambda: bench.begun() and bench.last_run().state == "waiting")
         run_id = bench.last_run().id
         now = 'denylist = ["srv__delete_*"]' if allowed else 'denylist = ["srv__echo"]'
         bench.settings(asks.replace('denylist = ["srv__delete_*"]\nasklist = ["srv__*"]', now))

@@ -3,8 +3,8 @@
 import pytest
 
 from checkrein.doors.gateway.scripts import desk as desk_module
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, outcome, run
+from patience import soon
 
 
 @pytest.mark.parametrize("code", ["return 1", "throw new Error('no')"])
@@ -29,11 +29,11 @@ def test_a_run_whose_end_could_not_be_written_ends_when_it_can_be(bench, monkeyp
         bench.set(wait_seconds=1)
         said = (await evaluate(guest, code))["structuredContent"]
         # Its own end was to be written, and then why it failed.
-        await until(lambda: refused > 1)
+        await soon(lambda: refused > 1)
         # It is not over before that is on the record.
         assert said["status"] == "running" and bench.last_run().state == "running"
         full = False
-        await until(lambda: bench.last_run().state == "failed")
+        await soon(lambda: bench.last_run().state == "failed")
         final = await guest.call("resume_run", {"run_id": said["run_id"]})
         assert final["isError"] and final["structuredContent"]["error"]["kind"] == "crash"
         bench.set()

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from checkrein.doors.gateway.messages import STATELESS
-from doors.gateway.house import until
 from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
+from patience import soon
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
 TOOL = "codemode_eval_supervised"
@@ -76,7 +76,7 @@ def test_a_stateless_client_that_cannot_ask_waits_for_the_console(bench):
         with bench.pipeline.broker.attending():
             said = await paused(guest, CODE)
             await bench.answer(said["waiting"][0]["question"])
-            await until(lambda: bench.last_run().state == "done")
+            await soon(lambda: bench.last_run().state == "done")
             assert outcome(await resumed(guest, said["run_id"]))
 
     run(bench, work)
@@ -86,7 +86,7 @@ def test_whoever_answers_first_is_heard_and_the_clients_form_is_taken_away(bench
     async def work():
         guest = await bench.house.guest(answers={})
         started = asyncio.ensure_future(evaluate(guest, CODE, TOOL))
-        await until(lambda: guest.asked)
+        await soon(lambda: guest.asked)
         await bench.answer(bench.questions()[0])
         assert outcome(await started) and guest.withdrawn == [guest.asked[0]["id"]]
         # What the client says afterwards is nobody's.

@@ -236,7 +236,7 @@ async def flooded(writer, piece, most):
     """How much of it could be sent."""
     sent = 0
     with contextlib.suppress(ConnectionError, TimeoutError):
-        while sent < most:
+        while sent < most and not writer.transport.is_closing():
             writer.write(piece)
             await asyncio.wait_for(writer.drain(), 1)
             sent += len(piece)

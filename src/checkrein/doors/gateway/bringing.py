@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from checkrein.call import ToolCall
-from checkrein.doors.gateway.catalogue import Catalogue, Offered
+from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.errands import UNKNOWN, Came
 from checkrein.doors.gateway.messages import MISSING_CAPABILITY, Message
 from checkrein.doors.gateway.relay import without_kind
@@ -56,7 +56,7 @@ class Bringing:
         if latest.over:
             self._hub.calls.outcomes.add(entry, "cancelled", evidence="client")
             return _unsent(name, "It was given up before.")
-        offered = as_offered(self._hub.catalogue, name)
+        offered = as_offered(self._hub, name)
         why = offered if isinstance(offered, str) else _differs(offered, call)
         if isinstance(offered, str) or why:
             self._hub.calls.outcomes.add(entry, "cancelled", evidence="definition", output=why)
@@ -101,9 +101,9 @@ def _is_about(found: Entry, call: ToolCall) -> bool:
     return known == (call.name, call.door, call.session, call.argument_hash)
 
 
-def as_offered(catalogue: Catalogue, name: str) -> Offered | str:
+def as_offered(hub: Hub, name: str) -> Offered | str:
     """The tool as it is now, or why it cannot be called."""
-    return catalogue.tool(name) or catalogue.hidden(name) or f"There is no tool {name[:160]!r}."
+    return hub.catalogue.tool(name) or hub.catalogue.hidden(name) or hub.fleet.no_tool(name)
 
 
 def _differs(offered: Offered, call: ToolCall) -> str:

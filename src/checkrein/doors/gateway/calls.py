@@ -320,7 +320,7 @@ class Calls:
     async def _not_offered(self, client: Client, name: str, arguments: Message, project: str) -> Any:
         why = self._catalogue.hidden(name, client.id)
         if not why:
-            raise RpcError(INVALID_PARAMS, f"There is no tool {wording.plain(name, 160)!r}.")
+            raise RpcError(INVALID_PARAMS, self._servers.no_tool(name))
         server, _, tool = name.partition("__")
         call = self._judge.tool_call(client, server, tool or name, arguments, project)
         remedy = f"A person looks at it with `checkrein servers review {server}`."

@@ -37,6 +37,8 @@ class Servers(Protocol):
 
     def at_hand(self, server: str, client: Client) -> Upstream | None: ...
 
+    def no_tool(self, name: str) -> str: ...
+
 
 class Came(msgspec.Struct, frozen=True):
     """What came of a call: an answer (`result`, `error`, `input`), or in `text` why there is none.

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
+from checkrein.approval import wording
 from checkrein.doors.gateway.keeper import Audience, Keeper, Limits, Unreachable, Wants
+from checkrein.doors.gateway.line import READY, STARTING
 from checkrein.doors.gateway.messages import Message
 from checkrein.doors.gateway.signed_in import forget_sign_in
 from checkrein.doors.gateway.upstream import Upstream
@@ -96,6 +98,18 @@ class Fleet:
     def lacking_own(self, client: Wants) -> list[str]:
         """The servers this client is still to have a private connection to."""
         return [name for name in self.names if self._keepers[name].lacks_own(client)]
+
+    def no_tool(self, name: str) -> str:
+        """What to say where no server offers such a tool: the one that would may not be up yet."""
+        server, _, _ = name.partition("__")
+        said = f"There is no tool {wording.plain(name, 160)!r}"
+        keeper = self._keepers.get(server)
+        state = keeper.status()["state"] if keeper is not None else READY
+        if state == READY:
+            return f"{said}."
+        if state == STARTING:
+            return f"{said} yet: its server {server!r} is starting. Try again in a moment."
+        return f"{said}: its server {server!r} does not run. A person finds out why with `checkrein servers`."
 
     def used_by(self, client: Wants) -> list[Upstream]:
         """The ready connections this client's requests go through, and the shared ones it has not used."""

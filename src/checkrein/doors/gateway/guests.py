@@ -108,12 +108,12 @@ class Guests:
     async def tool(self, name: str) -> Tool | str:
         """The tool as it is now, or why it cannot be called."""
         await self._settled()
-        found = as_offered(self._hub.catalogue, name)
+        found = as_offered(self._hub, name)
         return found if isinstance(found, str) else self._tool(found)
 
     async def faults(self, name: str, arguments: dict[str, Any]) -> list[str]:
         await self._settled()
-        found = as_offered(self._hub.catalogue, name)
+        found = as_offered(self._hub, name)
         return [found] if isinstance(found, str) else found.input.faults(arguments)
 
     async def servers(self) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ class Desk:
         self._offer = offer.Offer(self.toolbox)
         mail = hub.calls.mail
         self.engines, self.journal = Engines(), Journal(hub.pipeline, Vault(state_dir() / "gateway"), mail)
-        judge = Judge(hub.pipeline, hub.catalogue, hub.calls.outcomes, mail, hub.user)
+        judge = Judge(hub.pipeline, hub.catalogue, hub.fleet.no_tool, hub.calls.outcomes, mail, hub.user)
         self.asking = Asking(hub)
         calls = Calls(hub, judge, Carrier(hub), self.asking, self.journal)
         self._runner = Runner(hub, self.engines, calls, self.asking, self.journal, self.id)

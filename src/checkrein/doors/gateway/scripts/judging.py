@@ -33,10 +33,16 @@ class Judge:
     """The pipeline, as scripts' calls meet it."""
 
     def __init__(
-        self, pipeline: Pipeline, catalogue: Catalogue, outcomes: Outcomes, mail: Mail, user: str
+        self,
+        pipeline: Pipeline,
+        catalogue: Catalogue,
+        no_tool: Callable[[str], str],
+        outcomes: Outcomes,
+        mail: Mail,
+        user: str,
     ) -> None:
-        self._pipeline, self._catalogue, self._user = pipeline, catalogue, user
-        self._outcomes, self._mail = outcomes, mail
+        self._pipeline, self._catalogue, self._no_tool = pipeline, catalogue, no_tool
+        self._outcomes, self._mail, self._user = outcomes, mail, user
 
     def offered(self, run: Run, wanted: Wanted) -> Offered | str:
         """The tool as it is now, or why it cannot be called."""
@@ -44,8 +50,7 @@ class Judge:
         if pair is None:
             return f"There is no tool {wanted.name[:160]!r}."
         name = "__".join(pair)
-        found = self._catalogue.tool(name)
-        return found if found is not None else self._catalogue.hidden(name) or "It is not offered any more."
+        return self._catalogue.tool(name) or self._catalogue.hidden(name) or self._no_tool(name)
 
     def call(self, run: Run, wanted: Wanted, offered: Offered | None, trusted: bool) -> ToolCall:
         """A script's call in the words every door uses; the arguments are exactly what would be executed."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -39,11 +40,17 @@ def trust(codex):
         env = house.environment | codex.environment(model.url)
         with Terminal([codex.program, *codex.provider(model.url)], env=env, cwd=house.project) as screen:
             screen.shows(REVIEW, "2. Trust all and continue")
-            # What is typed before it listens is lost.
-            until(lambda: screen.type("2") or "› 2. Trust all" in screen.text, every=0.3)
+            until(lambda: _picks_the_second(screen))
             screen.type("\r")
             screen.no_longer_shows(REVIEW)
             until(lambda: "trusted_hash" in (codex.home / "config.toml").read_text())
+
+
+def _picks_the_second(screen):
+    """Whether it does by now: what is typed before it listens is lost."""
+    screen.type("2")
+    time.sleep(0.3)
+    return "› 2. Trust all" in screen.text
 
 
 def doctor(house, *, code):

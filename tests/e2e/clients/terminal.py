@@ -72,19 +72,16 @@ class Terminal:
         with self._lock:
             return "\n".join(line.rstrip() for line in self._screen.display if line.strip())
 
-    def shows(self, *texts, seconds=30.0):
+    def shows(self, *texts):
         """The screen once it shows all of the texts."""
-        try:
-            until(lambda: all(each in self.text for each in texts), seconds)
-        except AssertionError:
-            raise AssertionError(f"not on the screen: {texts}\n{self.text}") from None
+        until(
+            lambda: all(each in self.text for each in texts),
+            failing=lambda: f"not on the screen: {texts}\n{self.text}",
+        )
         return self.text
 
-    def no_longer_shows(self, text, seconds=30.0):
-        try:
-            until(lambda: text not in self.text, seconds)
-        except AssertionError:
-            raise AssertionError(f"still on the screen: {text}\n{self.text}") from None
+    def no_longer_shows(self, text):
+        until(lambda: text not in self.text, failing=lambda: f"still on the screen: {text}\n{self.text}")
         return self.text
 
     def type(self, keys):

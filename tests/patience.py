@@ -62,3 +62,11 @@ class Awake:
         finally:
             counting._over.set()
             counting._thread.join()
+
+
+async def within(work, seconds):
+    """What comes of it, in so many seconds awake."""
+    with Awake.during() as took:
+        found = await asyncio.wait_for(work, PATIENCE)
+    assert took.seconds < seconds
+    return found

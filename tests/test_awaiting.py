@@ -7,7 +7,7 @@ from checkrein.awaiting import answer_to, settle
 from checkrein.call import ToolCall
 from checkrein.errors import NotFoundError
 from checkrein.store.questions import get_question
-from patience import PATIENCE
+from patience import within
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_whoever_waits_hears_the_answer_from_another_thread(pipeline, asked):
             0.05, lambda: pipeline.answer(entry, "approved", actor="me", channel="console")
         )
         said.start()
-        return await asyncio.wait_for(answer_to(pipeline, entry, call), PATIENCE)
+        return await within(answer_to(pipeline, entry, call), 5)
 
     assert asyncio.run(wait()).state == "approved"
     assert not pipeline.broker.is_awaited(entry)
@@ -35,7 +35,7 @@ def test_whoever_waits_hears_the_answer_from_another_thread(pipeline, asked):
 def test_an_answer_that_was_there_before_is_heard_at_once(pipeline, asked):
     entry, call = asked
     pipeline.answer(entry, "denied", actor="me", channel="console", message="not today")
-    found = asyncio.run(asyncio.wait_for(answer_to(pipeline, entry, call), PATIENCE))
+    found = asyncio.run(within(answer_to(pipeline, entry, call), 5))
     assert (found.state, found.message) == ("denied", "not today")
 
 
@@ -43,7 +43,7 @@ def test_nobody_in_time_is_a_no(pipeline, asked):
     entry, call = asked
     question = get_question(pipeline.store, entry)
     pipeline.clock = lambda: question.expires_at + 1
-    assert asyncio.run(asyncio.wait_for(answer_to(pipeline, entry, call), PATIENCE)).state == "expired"
+    assert asyncio.run(within(answer_to(pipeline, entry, call), 5)).state == "expired"
 
 
 def test_a_question_that_is_gone_is_said_to_be(pipeline, asked):

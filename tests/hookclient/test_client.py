@@ -17,7 +17,7 @@ import checkrein
 from checkrein.hookclient import client as python_client
 from hookclient.conftest import SOURCE, clean
 from hookclient.servers import KEEP_ALIVE, frame, meaning
-from patience import PATIENCE
+from patience import PATIENCE, Awake
 
 AGENTS = ["claude-code", "codex", "gemini-cli", "copilot-cli", "cursor"]
 MODES = ["gate", "permission", "tell", "status"]
@@ -175,7 +175,9 @@ def test_a_broken_answer_is_a_failure(client, door, serve, mode, reply):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_late_answer_is_a_failure(client, door, serve, late, mode):
     serve(late)
-    failed(door.run(client, mode, seconds=1), mode, door)
+    with Awake.during() as took:
+        failed(door.run(client, mode, seconds=1), mode, door)
+    assert took.seconds < 1.3
 
 
 def test_no_number_of_keep_alives_outlasts_the_overall_limit(client, door, serve):
@@ -267,7 +269,9 @@ def test_an_answer_nobody_reads_does_not_hang(client, door, serve):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        assert process.wait(PATIENCE) == 2
+        with Awake.during() as took:
+            assert process.wait(PATIENCE) == 2
+        assert took.seconds < 5
         assert b"did not take" in process.stderr.read()
 
 
@@ -399,7 +403,9 @@ def test_an_agent_that_never_finishes_its_message(client, door, serve):
     ) as process:
         process.stdin.write(b"{")
         process.stdin.flush()
-        assert process.wait(PATIENCE) == 2
+        with Awake.during() as took:
+            assert process.wait(PATIENCE) == 2
+        assert took.seconds < 5
         assert b"did not finish" in process.stderr.read()
     assert server.requests == []
 

@@ -13,7 +13,7 @@ from checkrein.errors import InputError, NotFoundError, StoreError
 from doors.gateway.back import write
 from doors.gateway.house import SERVER
 from doors.gateway.visitor import DOOR, RICH, Visitor, elsewhere
-from patience import PATIENCE, soon
+from patience import PATIENCE, soon, within
 
 
 def names(tools):
@@ -229,7 +229,7 @@ def test_a_gateway_that_ends_lets_nobody_wait(visitor):
         waits = asyncio.ensure_future(visitor.carry(call, entry))
         await soon(lambda: visitor.house.ran("slow"))
         await asyncio.to_thread(visitor.close)
-        came = await asyncio.wait_for(waits, PATIENCE)
+        came = await within(waits, 10)
         assert came.kind == "lost" and came.failed and "unknown" in came.text
         with pytest.raises(StoreError):
             await visitor.guest.tools()

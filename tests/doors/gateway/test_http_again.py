@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from checkrein.doors.gateway.http_again import remembered
 from checkrein.doors.gateway.http_headers import Head
 from checkrein.doors.gateway.http_talk import LARGEST_HEAD, Talk
-from patience import PATIENCE
+from patience import within
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %b\r\nAuthorization: Bearer t\r\n\r\n"
 PAIRS = [(b"host", b"x"), (b"content-length", b"3"), (b"authorization", b"Bearer t")]
@@ -183,7 +183,7 @@ async def _talked(kind, pieces):
         await asyncio.sleep(0)
     left = talk._loose, talk._deaf, talk._headers, wire.closed, wire.paused
     talk.connection_lost(None)
-    await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
+    await within(asyncio.gather(*tasks), 5)
     assert not tasks
     return talk, (app.seen, wire.written, left)
 

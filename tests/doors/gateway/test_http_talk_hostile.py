@@ -8,7 +8,7 @@ import uvloop
 
 from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES
 from doors.gateway.talking import body_of, served
-from patience import PATIENCE
+from patience import PATIENCE, within
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 EVIL = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -271,7 +271,7 @@ def test_what_has_no_end_is_cut_also_while_another_request_is_answered(loop, beg
             assert talks[0]._deaf or not talks[0]._transport.is_reading()
             assert talks[0]._loose <= 3 * LARGEST_HEAD
             with contextlib.suppress(ConnectionError):
-                found = await asyncio.wait_for(reader.read(), PATIENCE)
+                found = await within(reader.read(), 5)
                 assert found.count(b"[/mcp ]") == busy and found.count(REFUSED) <= 1
 
     with asyncio.Runner(loop_factory=loop) as runner:
@@ -286,7 +286,7 @@ def test_short_headers_are_cut_before_they_fill_the_memory(end):
         app = App()
         async with served(app) as (reader, writer, talks, _):
             writer.write(GET[:-2] + b"a:\r\n" * (2 * MOST_LINES) + end)
-            found = await asyncio.wait_for(reader.read(), PATIENCE)
+            found = await within(reader.read(), 5)
             assert found.startswith(REFUSED) and app.heard == []
             assert talks[0]._headers == [] and talks[0]._deaf
 
@@ -329,7 +329,7 @@ def test_every_answer_goes_to_its_own_request_however_they_are_cut(loop):
             for at in range(0, len(given), size):
                 writer.write(given[at : at + size])
                 await asyncio.sleep(0)
-            found = await asyncio.wait_for(reader.readuntil(b"[/mcp 39]"), PATIENCE)
+            found = await within(reader.readuntil(b"[/mcp 39]"), 10)
             said = [part.partition(b"]")[0] for part in found.split(b"[/mcp ")[1:]]
             assert said == [b"%d" % n for n in range(40)]
 
@@ -354,7 +354,7 @@ def test_a_client_that_left_is_noticed_although_it_sent_nonsense_before(loop):
             writer.write(b"nonsense\r\n\r\n")
             await asyncio.sleep(0.02)
             writer.close()
-            await asyncio.wait_for(left.wait(), PATIENCE)
+            await within(left.wait(), 5)
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(go())

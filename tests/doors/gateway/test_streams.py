@@ -12,7 +12,7 @@ from checkrein.doors.gateway import passing
 from checkrein.doors.gateway.streams import Streams
 from doors.gateway.ends import WAYS, Ends
 from doors.gateway.test_front_stdio import loops
-from patience import PATIENCE, soon
+from patience import PATIENCE, soon, within
 
 MB = 1 << 20
 
@@ -144,7 +144,7 @@ def test_when_the_pump_is_gone_so_is_the_line(run, waiting):
     async def test(ends, line):
         line.transport.write(b"x" * waiting)
         ends.end_pump()
-        await asyncio.wait_for(line.lost.wait(), PATIENCE)
+        await within(line.lost.wait(), 1)
         assert line.transport.get_write_buffer_size() == 0
         line.transport.write(b"to nobody")
         line.transport.resume_reading()
@@ -156,7 +156,7 @@ def test_when_the_pump_is_gone_so_is_the_line(run, waiting):
 def test_a_pump_that_talks_is_not_one_of_ours(run):
     async def test(ends, line):
         ends.lifeline.sendall(b"x")
-        await asyncio.wait_for(line.lost.wait(), PATIENCE)
+        await within(line.lost.wait(), 1)
 
     run(test)
 
@@ -170,7 +170,7 @@ def test_a_client_that_reads_no_more_is_let_go(run, way):
             ends.to = ends.back = -1
         with contextlib.suppress(OSError):
             line.transport.write(b"x" * 4 * MB)
-        await asyncio.wait_for(line.lost.wait(), PATIENCE)
+        await within(line.lost.wait(), 5)
         assert line.log == ["pause", "lost"] or line.log == ["lost"]
 
     run(test)
@@ -238,7 +238,7 @@ def test_a_line_that_fails_is_not_read_on(run):
         said = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: said.append(context))
         await ends.write(b"crash")
-        await asyncio.wait_for(line.lost.wait(), PATIENCE)
+        await within(line.lost.wait(), 1)
         assert [str(each["exception"]) for each in said] == ["inside"]
 
     run(test)

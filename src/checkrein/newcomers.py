@@ -18,9 +18,9 @@ from checkrein.doors.hooks import jsontext
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.redact import Redactor
 from checkrein.settings.import_sources import SOURCES, Found, found_in, places
+from checkrein.settings.reading import read
 from checkrein.settings.server_imports import Item, plan
 from checkrein.settings.servers import ServerSpec, check_name
-from checkrein.settings.sources import read
 
 _SECRET_NAME = re.compile(r"(?i)(?:^|[_-])(?:api_?key|key|token|secret|pass|password|passwd|pwd|pat|auth)$")
 _HARMLESS = re.compile(r"(?i)true|false|yes|no|on|off|none|\d{1,6}|~?\.{0,2}/.*|https?://[^@?]*")

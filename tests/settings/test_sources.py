@@ -6,8 +6,8 @@ import pytest
 from checkrein.errors import ConfigError, InputError, StoreError
 from checkrein.policy.load import compile_policy
 from checkrein.settings import Settings
+from checkrein.settings.reading import LARGEST_FILE
 from checkrein.settings.sources import (
-    LARGEST_FILE,
     config_dir,
     content_hash,
     load,

@@ -11,7 +11,8 @@ from checkrein.errors import ConfigError, InputError, NotFoundError
 from checkrein.policies import Policies
 from checkrein.policy.load import compile_policy
 from checkrein.settings.check import apply
-from checkrein.settings.sources import PROJECT_FILE, Loaded, content_hash, parse, read
+from checkrein.settings.reading import read
+from checkrein.settings.sources import PROJECT_FILE, Loaded, content_hash, parse
 from checkrein.store import policies
 
 

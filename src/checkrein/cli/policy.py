@@ -11,7 +11,8 @@ from checkrein.cli.opening import ask, confirmed, json_option, project_option, p
 from checkrein.cli.terminal import plain, say, say_json
 from checkrein.errors import NotFoundError
 from checkrein.policies import Policies
-from checkrein.settings.sources import PROJECT_FILE, content_hash, read
+from checkrein.settings.reading import read
+from checkrein.settings.sources import PROJECT_FILE, content_hash
 from checkrein.store.policies import is_accepted
 
 

@@ -21,7 +21,8 @@ from checkrein.ledger.entries import moment as shown_time
 from checkrein.policies import Policies, as_rule
 from checkrein.policy.lint import lint as lint_rules
 from checkrein.policy.rules import Rule, RuleSet, rule
-from checkrein.settings.sources import parse, read
+from checkrein.settings.reading import read
+from checkrein.settings.sources import parse
 from checkrein.shadowing import MOST_CALLS, Trial
 from checkrein.store import Reader
 from checkrein.store import rules as stored

@@ -21,7 +21,7 @@ from checkrein.policy.autonomy import autonomy, decision_for
 from checkrein.policy.replay import replay as replay_line
 from checkrein.policy.trustfile import parse, render
 from checkrein.settings import Settings
-from checkrein.settings.sources import LARGEST_FILE
+from checkrein.settings.reading import LARGEST_FILE
 from checkrein.store import Reader
 
 

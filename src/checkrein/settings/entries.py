@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from checkrein.errors import ConfigError
+from checkrein.settings.reading import read
 from checkrein.settings.secrets import environment_file, put, secrets_file
-from checkrein.settings.sources import read
 
 
 def stamp(path: Path) -> tuple[int, ...]:

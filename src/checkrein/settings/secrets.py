@@ -16,7 +16,8 @@ from typing import Protocol
 import msgspec
 
 from checkrein.errors import ConfigError, InputError, NotFoundError
-from checkrein.settings.sources import config_dir, read
+from checkrein.settings.reading import read
+from checkrein.settings.sources import config_dir
 
 SERVICE = "checkrein"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,11 +17,11 @@ import msgspec
 from checkrein.errors import CheckreinError, ConfigError, InputError
 from checkrein.settings import USER_ONLY, Settings
 from checkrein.settings.check import apply
+from checkrein.settings.reading import read
 from checkrein.settings.tighten import tighten
 
 PROJECT_FILE = "checkrein.toml"
 # An agent can write the project's file: reading it must not take so long that its call is not judged in time.
-LARGEST_FILE = 1 << 20
 MOST_DOTS_IN_A_LINE = 1000
 Accepted = Callable[[str, str], bool]
 
@@ -118,39 +117,6 @@ def _assignment(key: str, value: str) -> dict[str, Any]:
         except (ValueError, RecursionError):
             continue
     raise InputError(f"--set {key}={value} cannot be read.", remedy="Write the value as in a TOML file.")
-
-
-def read(path: Path) -> bytes | None:
-    """The file's bytes, None when there is no such file; anything else that fails is a fault."""
-    try:
-        content = _plain_file(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            str(path), None, f"cannot be read ({why}).", "Make it readable or remove it."
-        ) from None
-    if len(content) > LARGEST_FILE:
-        raise ConfigError(
-            str(path),
-            None,
-            f"is larger than {LARGEST_FILE} bytes.",
-            "Keep many rules with `checkrein rules`.",
-        )
-    return content
-
-
-def _plain_file(path: Path) -> bytes:
-    # A named pipe without a writer would make a plain open wait for ever.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(0, "it is not a plain file")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(LARGEST_FILE + 1)
-    finally:
-        os.close(handle)
 
 
 def parse(content: bytes, source: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from checkrein.doors.hooks import guard
 from checkrein.doors.hooks.guard import would_remove_us
 from checkrein.doors.hooks.install import apply, plan
-from checkrein.settings.sources import LARGEST_FILE
+from checkrein.settings.reading import LARGEST_FILE
 from checkrein.store.installations import add_installation
 
 

@@ -71,7 +71,11 @@ def run(work):
 
 
 async def evaluate(client, code, tool="eval", **more):
-    return await client.call_tool(tool, {"code": code, **more})
+    """Hand a script in and come back until it does not run any more."""
+    said = await client.call_tool(tool, {"code": code, **more})
+    while (found := said.structured_content or {}).get("status") == "running":
+        said = await client.call_tool("resume_run", {"run_id": found["run_id"]})
+    return said
 
 
 def outcome(result):
@@ -244,10 +248,8 @@ def test_tools_are_found_and_read(gate):
 
 
 async def waits(client, code, tool=CAREFUL, **more):
-    """What is said once a script waits for a person; the first of a house may take a moment to begin."""
+    """What is said once a script waits for a person."""
     said = (await evaluate(client, code, tool, **more)).structured_content
-    while said["status"] == "running":
-        said = (await client.call_tool("resume_run", {"run_id": said["run_id"]})).structured_content
     assert said["status"] == "paused", said
     return said
 

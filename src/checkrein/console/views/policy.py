@@ -15,7 +15,8 @@ from checkrein.errors import CheckreinError, InputError
 from checkrein.policies import InForce
 from checkrein.policy.lint import lint
 from checkrein.policy.rules import ACTIONS, Rule, rule
-from checkrein.settings.sources import PROJECT_FILE, content_hash, read
+from checkrein.settings.reading import read
+from checkrein.settings.sources import PROJECT_FILE, content_hash
 from checkrein.store import rules as stored
 from checkrein.store.phases import all_phases
 from checkrein.store.policies import is_accepted

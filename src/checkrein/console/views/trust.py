@@ -16,7 +16,7 @@ from checkrein.errors import InputError
 from checkrein.ledger.entries import body_of_row
 from checkrein.ledger.query import Filter, entries
 from checkrein.policy.trustfile import render
-from checkrein.settings.sources import LARGEST_FILE
+from checkrein.settings.reading import LARGEST_FILE
 from checkrein.store import Reader, records
 
 MOVES = 60

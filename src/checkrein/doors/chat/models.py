@@ -17,7 +17,8 @@ import msgspec
 
 from checkrein.doors.chat.tokens import Encoding, named
 from checkrein.errors import CheckreinError, ConfigError, InputError
-from checkrein.settings.sources import config_dir, parse, read
+from checkrein.settings.reading import read
+from checkrein.settings.sources import config_dir, parse
 
 LARGEST = 100_000_000
 _SHIPPED = Path(__file__).with_name("models.toml")

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from checkrein.doors.hooks.dialects import dialect
-from checkrein.settings.sources import LARGEST_FILE
+from checkrein.settings.reading import LARGEST_FILE
 from checkrein.store import Reader
 from checkrein.store.installations import installations
 

@@ -94,8 +94,25 @@ def run(bench, work, *, servers=(("srv", {}),), **opening):
     asyncio.run(main())
 
 
-async def evaluate(guest, code, tool="eval", **arguments):
+async def handed_in(guest, code, tool="eval", **arguments):
+    """What a client hears first: an end, or that the script still runs or waits."""
     return await guest.call(tool, {"code": code, **arguments})
+
+
+async def evaluate(guest, code, tool="eval", **arguments):
+    """Hand a script in and come back until it does not run any more, however short a client's wait is."""
+    return await _not_running(guest, await handed_in(guest, code, tool, **arguments))
+
+
+async def resumed(guest, run_id):
+    """Come back to a script until it does not run any more; what is said then."""
+    return await _not_running(guest, await guest.call("resume_run", {"run_id": run_id}))
+
+
+async def _not_running(guest, said):
+    while (found := said.get("structuredContent", {})).get("status") == "running":
+        said = await guest.call("resume_run", {"run_id": found["run_id"]})
+    return said
 
 
 def outcome(result):
@@ -113,15 +130,7 @@ async def paused(guest, code, tool="codemode_eval_supervised", *, count=1, **arg
     """Start a script and come back until it waits for a person about so many calls; what is said then."""
     said = (await evaluate(guest, code, tool, **arguments))["structuredContent"]
     # They are put one after the other.
-    while said["status"] == "running" or (said["status"] == "paused" and len(said["waiting"]) < count):
-        said = (await guest.call("resume_run", {"run_id": said["run_id"]}))["structuredContent"]
+    while said["status"] == "paused" and len(said["waiting"]) < count:
+        said = (await resumed(guest, said["run_id"]))["structuredContent"]
     assert said["status"] == "paused", said
     return said
-
-
-async def resumed(guest, run_id):
-    """Come back to a script until it does not run any more; what is said then."""
-    while True:
-        found = await guest.call("resume_run", {"run_id": run_id})
-        if found.get("structuredContent", {}).get("status") != "running":
-            return found

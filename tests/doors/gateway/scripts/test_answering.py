@@ -1,6 +1,6 @@
 """What comes of one call: each way a call can go, and that a yes is for one call only."""
 
-from doors.gateway.scripts.bench import failure, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
 from patience import soon
 
 CODE = "try { await codemode.srv__echo({path: '%s'}); return 'ran'; } catch (e) { return e.reason; }"
@@ -78,7 +78,7 @@ def test_the_same_call_again_is_asked_about_again(bench):
     async def work():
         guest = await bench.house.guest()
         code = "for (const n of [1, 1, 1]) { await codemode.srv__echo({n}); } return 'ran';"
-        result = await guest.call("codemode_eval_supervised", {"code": code})
+        result = await evaluate(guest, code, "codemode_eval_supervised")
         assert outcome(result) == "ran" and len(guest.asked) == 3
 
     run(bench, work)

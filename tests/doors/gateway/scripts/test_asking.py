@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import evaluate, handed_in, outcome, paused, resumed, run
 from patience import soon
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason; }"
@@ -153,7 +153,7 @@ def test_a_hundred_scripts_wait_without_a_process(bench):
         guests = [await bench.house.guest(answers={}, owner=f"test:{n}") for n in range(10)]
         code = "await codemode.srv__echo(n=%d)"
         for n in range(100):
-            await evaluate(guests[n % 10], code % n, TOOL, language="python")
+            await handed_in(guests[n % 10], code % n, TOOL, language="python")
         await soon(lambda: len(bench.questions()) == 100)
         engine = bench.hub.scripts.engines.of("python")
         await soon(lambda: not engine._sessions)

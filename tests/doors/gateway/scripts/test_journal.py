@@ -116,9 +116,9 @@ def test_a_run_put_back_as_it_was_does_not_run_again(bench):
 def test_a_result_that_was_changed_is_not_shown(bench):
     async def work():
         guest = await bench.house.guest()
-        result = await guest.call("eval", {"code": "return 'mine'"})
+        result = await evaluate(guest, "return 'mine'")
         run_id = result["structuredContent"]["run_id"]
-        other = await guest.call("eval", {"code": "return 'other'"})
+        other = await evaluate(guest, "return 'other'")
         text = bench.run_row(other["structuredContent"]["run_id"]).result
         change(bench, "UPDATE run SET result = ? WHERE id = ?", text, run_id)
         found = await resumed(guest, run_id)

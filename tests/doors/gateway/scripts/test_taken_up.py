@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from doors.gateway.house import SERVER
-from doors.gateway.scripts.bench import SETTINGS, failure, outcome, paused, run
+from doors.gateway.scripts.bench import SETTINGS, failure, outcome, paused, resumed, run
 from patience import soon
 
 # Only this one is asked about; everything else of the profile runs as it comes.
@@ -75,7 +75,7 @@ return "went on";"""
         async with another(bench) as house:
             await ended(bench, said["run_id"])
             back = await house.guest()
-            found = failure(await back.call("resume_run", {"run_id": said["run_id"]}))
+            found = failure(await resumed(back, said["run_id"]))
             assert found["kind"] == "denied" and house.ran("echo") == []
 
     run(bench, work)
@@ -103,7 +103,7 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
             await ended(bench, said["run_id"])
             assert house.ran("echo") == [{"n": 2}]
             back = await house.guest()
-            found = outcome(await back.call("resume_run", {"run_id": said["run_id"]}))
+            found = outcome(await resumed(back, said["run_id"]))
             assert "wrote instead" in found[0] and found[1] == 'said {"n": 2}'
 
     run(bench, work)
@@ -128,7 +128,7 @@ def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(ben
                 await ended(bench, said["run_id"])
                 assert house.ran("slow") == [{"seconds": 20}]
                 back = await house.guest()
-                assert "unknown" in outcome(await back.call("resume_run", {"run_id": said["run_id"]}))
+                assert "unknown" in outcome(await resumed(back, said["run_id"]))
 
     asyncio.run(work())
 
@@ -158,7 +158,7 @@ def test_a_call_nobody_was_asked_about_is_judged_when_its_script_is_taken_up(ben
             await asyncio.gather(started, return_exceptions=True)
             await ended(bench, run_id)
             back = await house.guest()
-            found = outcome(await back.call("resume_run", {"run_id": run_id}))
+            found = outcome(await resumed(back, run_id))
             assert found == ("said {}" if allowed else "denied")
             assert len(house.ran("echo")) == (1 if allowed else 0)
             (row,) = bench.rows(run_id)

@@ -3,7 +3,7 @@
 import pytest
 
 from checkrein.doors.gateway.scripts import desk as desk_module
-from doors.gateway.scripts.bench import evaluate, outcome, run
+from doors.gateway.scripts.bench import evaluate, handed_in, outcome, resumed, run
 from patience import soon
 
 
@@ -27,14 +27,14 @@ def test_a_run_whose_end_could_not_be_written_ends_when_it_can_be(bench, monkeyp
 
         journal._write = write
         bench.set(wait_seconds=1)
-        said = (await evaluate(guest, code))["structuredContent"]
+        said = (await handed_in(guest, code))["structuredContent"]
         # Its own end was to be written, and then why it failed.
         await soon(lambda: refused > 1)
         # It is not over before that is on the record.
         assert said["status"] == "running" and bench.last_run().state == "running"
         full = False
         await soon(lambda: bench.last_run().state == "failed")
-        final = await guest.call("resume_run", {"run_id": said["run_id"]})
+        final = await resumed(guest, said["run_id"])
         assert final["isError"] and final["structuredContent"]["error"]["kind"] == "crash"
         bench.set()
         assert not bench.hub.scripts.live and outcome(await evaluate(guest, "return 1")) == 1

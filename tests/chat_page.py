@@ -17,7 +17,7 @@ def answer(tab, text=""):
     """The answer to what was said last, once it is complete."""
     last = tab.locator("[data-conversation] > article:last-of-type.assistant.completed")
     last.filter(has_text=text).wait_for()
-    tab.locator("[data-send]:visible").wait_for()
+    tab.locator("[data-send]:visible:enabled").wait_for()
     return last
 
 

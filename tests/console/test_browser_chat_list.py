@@ -339,8 +339,8 @@ def test_a_provider_is_added_tested_and_picked(open_tab, made, endpoint, unused_
     tab.get_by_role("button", name="Use it").first.click()
     tab.get_by_text("New conversations begin with local/tiny.").wait_for()
     tab.goto(tab.base + f"/chat/{made('One')}")
-    tab.locator("[data-model]").select_option("demo/demo")
-    tab.wait_for_timeout(300)
+    with tab.expect_response(lambda each: each.request.method == "POST"):
+        tab.locator("[data-model]").select_option("demo/demo")
     tab.reload()
     assert tab.locator("[data-model]").input_value() == "demo/demo"
     tab.goto(tab.base + "/chat/models")

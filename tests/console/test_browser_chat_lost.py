@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat_page import say, waiting
+from chat_page import answer, composer, say, waiting
 from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from console import browsing
@@ -120,7 +120,7 @@ def test_a_branch_chosen_in_one_tab_is_shown_in_the_other(open_tab, path):
     one.locator(".said.assistant.completed").wait_for()
     one.get_by_role("button", name="Retry").click()
     one.locator("[data-branch]", has_text="2/2").wait_for()
-    one.locator("[data-send]:visible").wait_for()
+    one.locator("[data-send]:visible:enabled").wait_for()
     other = open_tab(path=path)
     one.get_by_role("button", name="The one before").click()
     other.locator("[data-branch]", has_text="1/2").wait_for()
@@ -132,7 +132,7 @@ def test_the_server_ends_while_it_writes(open_tab, path, restart):
     restart()
     tab.wait_for_selector("body[data-live]")
     tab.locator("[data-lost]").wait_for(state="hidden")
-    tab.locator("[data-send]:visible").wait_for()
+    tab.locator("[data-send]:visible:enabled").wait_for()
     assert "word3" in said(tab)
     say(tab, "/say Back again.")
     tab.locator(".said.assistant.completed", has_text="Back again.").wait_for()
@@ -165,6 +165,49 @@ def test_what_is_typed_into_a_card_survives_all_of_it(open_tab, path, restart):
     tab.locator(".said.assistant", has_text="not this one").last.wait_for()
 
 
+def on_its_way(tab, words):
+    """Send it over a line on which it stays until it is let through."""
+    held = []
+    tab.route("**/send", lambda route: held.append(route))  # noqa: PLW0108 - it marks what it gets
+    composer(tab).fill(words)
+    composer(tab).press("Enter")
+    while not held:
+        tab.wait_for_timeout(10)
+    return held[0]
+
+
+def test_what_is_written_while_a_message_is_on_its_way_is_the_next_one(open_tab, path):
+    tab = open_tab(path=path)
+    route = on_its_way(tab, "/say first.")
+    composer(tab).press_sequentially("/say second.")
+    route.continue_()
+    answer(tab, "first.")
+    assert composer(tab).input_value() == "/say second."
+    tab.unroute("**/send")
+    composer(tab).press("Enter")
+    answer(tab, "second.")
+    assert composer(tab).input_value() == "" and tab.locator(".said.user").count() == 2
+
+
+def test_a_message_that_did_not_get_through_is_there_to_be_sent_again(open_tab, path):
+    tab = open_tab(path=path)
+    tab.locator("[data-files]").set_input_files(
+        {"name": "a.txt", "mimeType": "text/plain", "buffer": b"plums"}
+    )
+    tab.locator(".chip", has_text="a.txt").wait_for()
+    route = on_its_way(tab, "/say first.")
+    composer(tab).press_sequentially("/say second.")
+    route.abort()
+    tab.get_by_text("Not sent: the connection is lost.").wait_for()
+    assert composer(tab).input_value() == "/say first.\n/say second."
+    assert tab.locator(".chip").count() == 1 and tab.locator(".said.user").count() == 0
+    tab.unroute("**/send")
+    composer(tab).press("Enter")
+    answer(tab, "second.")
+    tab.locator(".said.user", has_text="a.txt").wait_for()
+    assert tab.locator(".chip").count() == 0
+
+
 def test_a_conversation_deleted_elsewhere_is_left(open_tab, path, talk):
     tab = open_tab(path=path)
     talk("chat.delete", id=path.rpartition("/")[2])
@@ -175,7 +218,7 @@ def test_an_answer_made_anew_in_one_tab_leaves_the_other_at_once(open_tab, path)
     one = open_tab(path=path)
     say(one, "/slow 100", "/say First and then some more words.")
     one.locator(".said.assistant.completed").wait_for()
-    one.locator("[data-send]:visible").wait_for()
+    one.locator("[data-send]:visible:enabled").wait_for()
     other = open_tab(path=path)
     before = other.locator(".said.assistant").get_attribute("id")
     # What it is told suffices: it need not look anew.
@@ -188,7 +231,7 @@ def test_an_answer_made_anew_in_one_tab_leaves_the_other_at_once(open_tab, path)
     assert other.locator(".said.assistant").get_attribute("id") != before
     other.unroute("**/conversation*")
     one.locator("[data-branch]", has_text="2/2").wait_for()
-    one.locator("[data-send]:visible").wait_for()
+    one.locator("[data-send]:visible:enabled").wait_for()
     one.get_by_role("button", name="Retry").click()
     other.locator("[data-branch]", has_text="3/3").wait_for()
     assert one.troubles == []

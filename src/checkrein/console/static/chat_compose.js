@@ -82,16 +82,27 @@ async function submit(id) {
   if (!text.value.trim() && !attachments.length) return;
   trouble("");
   if (!fits()) return;
-  send.disabled = true;
-  const found = await post(`/chat/${id}/send`, { text: text.value, attachments: held.value });
-  send.disabled = false;
-  if (!found.ok) { trouble(found.text); return; }
+  // The field is free at once: what is written while this is on its way is the next message, and stays.
+  const fields = { text: text.value, attachments: held.value };
+  const away = { files: attachments, chips: [...chips.children] };
   text.value = "";
   attachments = [];
   chips.replaceChildren();
   keep();
+  grow();
+  send.disabled = true;
+  const found = await post(`/chat/${id}/send`, fields);
+  send.disabled = false;
+  if (!found.ok) {
+    text.value = [fields.text, text.value].filter(Boolean).join("\n");
+    attachments = [...away.files, ...attachments];
+    chips.prepend(...away.chips);
+    keep();
+    trouble(found.text);
+  } else {
+    for (const each of document.querySelectorAll("[data-notice]")) each.remove();
+  }
   typed();
-  for (const each of document.querySelectorAll("[data-notice]")) each.remove();
 }
 
 export function compose(id) {

@@ -108,8 +108,8 @@ addEventListener("storage", (event) => {
 });
 setInterval(tick, 500);
 tick();
-// After the page's own script had the chance to listen too.
-queueMicrotask(() => setTimeout(listen, 0));
+// Only once the page's own script runs too, however long it takes to come: what is told before is told to nobody.
+addEventListener("DOMContentLoaded", listen);
 
 let waiting = Number(document.querySelector("[data-waiting-number]").textContent) || 0;
 if (body.dataset.page !== "inbox") {

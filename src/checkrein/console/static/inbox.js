@@ -36,7 +36,7 @@ async function fill() {
       const known = cards().map((card) => card.dataset.question);
       const room = Math.max(0, limit - known.length);
       const found = await piece(`/inbox/more?room=${room}&known=${known.join(",")}`);
-      if (!found.ok) break;
+      if (!found.ok) throw new Error("not now");
       waiting = Number(found.waiting);
       for (const node of found.nodes) {
         if (node.nodeType !== Node.ELEMENT_NODE || document.getElementById(node.id)?.dataset.question) continue;
@@ -45,7 +45,12 @@ async function fill() {
         say(`New question: ${node.querySelector("h2").textContent}`);
       }
     } while (again);
-  } catch { /* the banner says it */ } finally { filling = false; tally(); }
+  } catch { later(); } finally { filling = false; tally(); }
+}
+
+function later() {
+  // What was told once is not told again: a look that failed is taken again, on a line that is there.
+  setTimeout(() => (document.body.dataset.live ? fill() : later()), 1000);
 }
 
 async function refresh(id) {

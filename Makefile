@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Bytecode is kept even where a machine says not to: without it every process of every test compiles anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test coverage browser check corpus bench e2e soak picture lock wheels clean help
+.PHONY: run test compiled coverage browser check corpus bench e2e soak picture lock wheels clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
@@ -39,7 +39,11 @@ browser:
 	    apt-get update -qq >/dev/null && apt-get install -y -qq chromium >/dev/null 2>&1 || echo "It cannot be installed."; }
 
 test: $(READY) browser
-	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+# Every test module made ready to run, once for all who run them; in a fresh checkout each would do it.
+compiled: $(READY)
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 # The same, and what of the source no test comes by.
 coverage: $(READY) browser
@@ -94,4 +98,4 @@ clean:
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 COVERAGE ?= 95
-WORKERS  ?= 4
+WORKERS  ?= 5

@@ -118,7 +118,7 @@ def _lost(serving, payload):  # noqa: F811
 
 
 def test_who_closes_the_page_is_reachable_no_more(tab, serving, pre):  # noqa: F811
-    assert serving.ask("server.about")["reachable"]
+    until(lambda: serving.ask("server.about")["reachable"])
     tab.close()
     until(lambda: not serving.ask("server.about")["reachable"])
     said = serving.hook(pre("make shown"))[0]["hookSpecificOutput"]

@@ -1,12 +1,11 @@
 import json
 import signal
-import threading
 
 import pytest
 
 from checkrein.call import tool_call
 from checkrein.cli.opening import reading
-from checkrein.cli.watch import described, happening, line
+from checkrein.cli.watch import described, happening, line, newest
 from checkrein.store import records
 from patience import PATIENCE, until
 
@@ -20,12 +19,9 @@ def test_everything_appears_as_it_happens_until_ctrl_c(run, server, agent, start
     watching = started("watch", "--json")
     plain = started("watch")
     until(lambda: "Watching" in plain.said() and "Watching" in watching.said())
-
-    def refused():
-        agent.judged("curl https://evil.invalid/", f"toolu_{len(events(watching))}")
-        return events(watching)
-
-    seen = until(refused)[-1]
+    agent.judged("curl https://evil.invalid/", "toolu_1")
+    # The first that happens after it said so.
+    (seen,) = until(lambda: events(watching))
     assert (seen["kind"], seen["verdict"], seen["tool"]) == ("decided", "deny", "Bash")
     assert seen["input"] == {"command": "curl https://evil.invalid/"}
     assert seen["session_id"] == agent.session
@@ -67,11 +63,12 @@ def test_what_happened_before_is_not_shown(pipeline, project):
         return pipeline.decide(tool_call(raw)).entry
 
     call("ls before")
-    later = threading.Timer(0.5, call, ("ls after",))
-    later.start()
-    seen = next(happening())
-    later.join()
-    assert seen["input"] == {"command": "ls after"}
+    since = newest()
+    call("ls after")
+    seen = happening(since)
+    assert next(seen)["input"] == {"command": "ls after"}
+    call("ls later")
+    assert next(seen)["input"] == {"command": "ls later"}
 
 
 def test_each_kind_reads_well_and_drives_no_terminal(pipeline, project):

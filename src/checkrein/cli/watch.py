@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -29,27 +30,32 @@ _ADDED = {
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line for each.")
 def watch(as_json: bool) -> None:
     """Show verdicts, answers and outcomes as they happen, until Ctrl-C. Changes nothing, asks nobody."""
+    since = newest()
+    # Said once it is so: what happens from here on is shown.
     click.echo(dim("Watching; Ctrl-C ends it."), err=True)
     try:
-        for event in happening():
+        for event in happening(since):
             say(msgspec.json.encode(event).decode() if as_json else line(event))
     except KeyboardInterrupt:
         return
 
 
-def happening() -> Iterator[dict[str, Any]]:
-    """Everything from now on; a store that does not exist yet is waited for."""
-    waited = False
+def newest() -> int:
+    """The newest record; none where there is no store yet."""
+    with reading() as reader:
+        head = None if isinstance(reader, Nothing) else records.head(reader)
+    return head[0] if head else 0
+
+
+def happening(since: int) -> Iterator[dict[str, Any]]:
+    """Everything after this record; a store that does not exist yet is waited for."""
     while True:
-        try:
-            with reading() as reader:
-                if not isinstance(reader, Nothing):
-                    yield from _followed(reader, 0 if waited else _newest(reader))
-        except StoreSchemaError:
-            # One that is being made right now has no tables for a moment.
-            if not waited:
-                raise
-        waited = True
+        # One that is being made right now has no tables for a moment.
+        with contextlib.suppress(StoreSchemaError), reading() as reader:
+            if not isinstance(reader, Nothing):
+                for event in _followed(reader, since):
+                    since = event["seq"]
+                    yield event
         time.sleep(POLL_SECONDS)
 
 
@@ -59,11 +65,6 @@ def _followed(reader: Reader, seq: int) -> Iterator[dict[str, Any]]:
             seq = row[0]
             yield described(reader, row)
         time.sleep(POLL_SECONDS)
-
-
-def _newest(reader: Reader) -> int:
-    head = records.head(reader)
-    return head[0] if head else 0
 
 
 def described(reader: Reader, row: Row) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from checkrein.errors import ConfigError
 from checkrein.settings import reading
 from checkrein.settings.sources import load, user_file
 
@@ -100,9 +101,14 @@ def test_a_file_that_never_was_is_not_waited_for(editor, tmp_path):
 
 
 def test_a_file_that_is_written_without_end_holds_up_nobody_for_long(editor):
+    """INVARIANT: nor is it believed: every call is blocked until it stands still."""
     editor.begin(OLD + b"#" * n for n in range(10_000))
-    assert reading.read(editor.path).startswith(OLD)
+    with pytest.raises(ConfigError, match="somebody writes it all the time"):
+        reading.read(editor.path)
     assert sum(editor.waits) < 0.5
+    assert "somebody writes it all the time" in load("").fault
+    editor.leave_alone()
+    assert reading.read(editor.path).startswith(OLD) and load("").fault == ""
 
 
 def test_a_moment_that_is_yet_to_come_is_not_waited_for(editor):

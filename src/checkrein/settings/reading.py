@@ -44,9 +44,11 @@ def read(path: Path) -> bytes | None:
 
 
 def _saved(path: Path) -> bytes:
-    """What a file holds that nobody writes just now; one that is written without end is not waited for."""
+    """What a file holds that nobody writes just now; one that is written without end cannot be read."""
     end = time.monotonic() + _MOST_SECONDS
     while True:
+        # Asked before it is read: whoever slept through all of that time looks once more.
+        late = time.monotonic() > end
         try:
             content, written = _plain_file(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -60,8 +62,11 @@ def _saved(path: Path) -> bytes:
         _there.add(str(path))
         age, wanted = time.time() - written, _STILL_SECONDS if content else _EMPTY_SECONDS
         # A moment that is yet to come is no sign of anything: it was set by somebody, or by another clock.
-        if not 0 <= age < wanted or time.monotonic() > end:
+        if not 0 <= age < wanted:
             return content
+        if late:
+            # INVARIANT: half of a file is never taken for all of it.
+            raise OSError(0, "somebody writes it all the time")
         time.sleep(wanted - age + 0.001)
 
 

@@ -103,6 +103,38 @@ def test_edited_in_the_page(open_tab, ask):
     assert waiter.edited == {"command": "make right"}
 
 
+def test_a_card_that_comes_after_its_question_was_answered_elsewhere_says_so(open_tab, ask, console):
+    tab, looks = open_tab(), []
+    tab.get_by_text("All quiet").wait_for()
+    tab.route(
+        "**/inbox/more?*", lambda route: route.continue_() if looks else looks.append((route, route.fetch()))
+    )
+    waiter = ask("make late")
+    while not looks:
+        tab.wait_for_timeout(20)
+    console.desk.ask("question.answer", id=waiter.entry, answer="denied", channel="terminal")
+    assert waiter.answer().state == "denied"
+    tab.wait_for_timeout(500)
+    route, seen = looks[0]
+    assert waiter.entry in seen.text()
+    route.fulfill(response=seen)
+    tab.locator(f"[data-settled='{waiter.entry}']").wait_for()
+    assert tab.troubles == []
+
+
+def test_what_became_of_a_question_is_looked_at_again_where_that_failed(open_tab, ask, console):
+    waiter, failed = ask("make twice"), []
+    tab = open_tab()
+    card(tab, waiter).wait_for()
+    tab.route(
+        "**/inbox/card/*",
+        lambda route: route.continue_() if failed else failed.append(route.fulfill(status=500, body="")),
+    )
+    console.desk.ask("question.answer", id=waiter.entry, answer="denied", channel="terminal")
+    tab.locator(f"[data-settled='{waiter.entry}']").wait_for()
+    assert failed
+
+
 def test_what_is_dangerous_takes_two_keys(open_tab, ask):
     waiter = ask("rm -rf build")
     tab = open_tab()

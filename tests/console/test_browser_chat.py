@@ -31,7 +31,7 @@ def tab(open_tab, talk):
 def test_from_the_first_message_to_the_streamed_answer(open_tab, talk):
     tab = open_tab(path="/chat")
     tab.get_by_text("No provider of models is set up").wait_for()
-    composer(tab).fill("/slow 150\n/say One **two** three four five six seven eight nine ten.")
+    composer(tab).fill("/slow 400\n/say One **two** three four five six seven eight nine ten.")
     composer(tab).press("Enter")
     tab.wait_for_url("**/chat/*")
     words = tab.locator(".said.assistant")
@@ -44,7 +44,7 @@ def test_from_the_first_message_to_the_streamed_answer(open_tab, talk):
     answer(tab, "ten.")
     assert words.locator("strong").inner_text() == "two"
     assert words.count() == 1
-    assert tab.locator("[data-list] a[aria-current]").inner_text().startswith("/slow 150")
+    assert tab.locator("[data-list] a[aria-current]").inner_text().startswith("/slow 400")
     tab.locator("[data-gauge] [data-percent]").wait_for()
     assert tab.troubles == []
 

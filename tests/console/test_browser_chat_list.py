@@ -339,7 +339,7 @@ def test_a_provider_is_added_tested_and_picked(open_tab, made, endpoint, unused_
     tab.get_by_role("button", name="Use it").first.click()
     tab.get_by_text("New conversations begin with local/tiny.").wait_for()
     tab.goto(tab.base + f"/chat/{made('One')}")
-    with tab.expect_response(lambda each: each.request.method == "POST"):
+    with tab.expect_response("**/change"):
         tab.locator("[data-model]").select_option("demo/demo")
     tab.reload()
     assert tab.locator("[data-model]").input_value() == "demo/demo"

@@ -60,6 +60,32 @@ def test_reloaded_while_it_writes(open_tab, path):
     assert tab.troubles == []
 
 
+def test_a_look_that_comes_late_does_not_take_the_end_of_the_answer_back(open_tab, path, talk):
+    tab, lines, looks = open_tab(path=path), [], []
+    in_the_middle(tab)
+    tab.route("**/live?*", lambda route: lines.append(route))  # noqa: PLW0108 - it marks it
+    tab.route(
+        "**/conversation?*",
+        lambda route: route.continue_() if looks else looks.append((route, route.fetch())),
+    )
+    tab.reload()
+    asked = {"id": path.rpartition("/")[2], "limit": 4}
+    before = talk("chat.session", **asked)["last"]
+    while talk("chat.session", **asked)["last"] == before:
+        tab.wait_for_timeout(20)
+    # Words were missed: the page looks, and what it sees is held up until all is over and told.
+    lines[0].continue_()
+    while not looks or talk("chat.session", **asked)["run"]:
+        tab.wait_for_timeout(20)
+    tab.wait_for_timeout(500)
+    route, seen = looks[0]
+    assert "data-writing" in seen.text()
+    route.fulfill(response=seen)
+    whole(tab)
+    tab.get_by_role("button", name="Send").wait_for()
+    assert tab.troubles == []
+
+
 def test_reloaded_while_it_waits(open_tab, path):
     tab = open_tab(path=path)
     say(tab, ASKS)

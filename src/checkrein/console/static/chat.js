@@ -1,7 +1,7 @@
 // A conversation, live: what its line tells is put in its place. Everything it shows comes from the server as
 // a piece of page; nothing here builds HTML from text.
 
-import { follow, piece, say } from "./console.js";
+import { follow, piece, say, singly } from "./console.js";
 import { alerts, tainted } from "./chat_alerts.js";
 import { keepCards, waiting, watchCards } from "./chat_cards.js";
 import { compose, idle, busy, trouble } from "./chat_compose.js";
@@ -58,14 +58,18 @@ function keepOpen(old, node) {
   [...node.querySelectorAll("details.reasoning")].forEach((each, at) => { if (before[at]?.open) each.open = true; });
 }
 
-let looking = null;
-let again = false;
-export async function refresh() {
-  // All of it anew; what has not changed stays, with whatever was typed there. One look at a time.
-  if (looking) { again = true; return looking; }
-  looking = look().finally(() => { looking = null; if (again) { again = false; refresh(); } });
-  return looking;
+// What is told while a look is under way comes after it: what was seen may be older, and must not take its place.
+let looking = false;
+const held = [];
+function told(kind, listener) {
+  follow(kind, (data) => { if (looking) held.push(() => listener(data)); else listener(data); });
 }
+
+// All of it anew; what has not changed stays, with whatever was typed there.
+const refresh = singly(async () => {
+  looking = true;
+  try { await look(); } finally { looking = false; for (const each of held.splice(0)) each(); }
+});
 
 let missed = 0;
 async function look() {
@@ -189,18 +193,18 @@ function rewound(to) {
 function attached(listener) { return (data) => { if (!detached()) listener(data); }; }
 
 if (id) {
-  follow("started", (data) => {
+  told("started", (data) => {
     if (data.run !== run && data.user_message !== head) { branching = true; refresh(); }
     begin(data.run);
     persona.hidden = !data.persona;
     persona.textContent = data.persona;
     persona.title = data.routed;
   });
-  follow("begun", attached((data) => { if (!message(data.message)) put(only(data.html)); }));
-  follow("blocks", attached(blocks));
-  follow("card", attached(card));
-  follow("saved", attached(saved));
-  follow("session", (data) => {
+  told("begun", attached((data) => { if (!message(data.message)) put(only(data.html)); }));
+  told("blocks", attached(blocks));
+  told("card", attached(card));
+  told("saved", attached(saved));
+  told("session", (data) => {
     title.textContent = data.title;
     document.title = `${data.title} · Checkrein`;
     refreshList();
@@ -208,20 +212,20 @@ if (id) {
     if (data.head !== head && !run && !detached()) rewound(data.head);
     if (data.head !== head) setTimeout(() => { if (data.head !== head && !run) refresh(); }, 400);
   });
-  follow("usage", gauge);
-  follow("compressed", () => { refresh(); gauge(); });
-  follow("notice", (data) => notice(data.text, data.level));
-  follow("trouble", (data) => {
+  told("usage", gauge);
+  told("compressed", () => { refresh(); gauge(); });
+  told("notice", (data) => notice(data.text, data.level));
+  told("trouble", (data) => {
     end();
     alerts();
     say(data.text);
     // What broke off says so itself, and can be tried again there.
     if (conversation().querySelector("article:last-of-type > [data-error]")?.textContent !== data.text) notice(data.text, "bad", data.retry);
   });
-  follow("aborted", () => { end(); say("Stopped."); refresh(); });
-  follow("end", () => { end(); say("The answer is complete."); });
-  follow("fresh", () => { refresh(); gauge(); alerts(); });
-  follow("gone", () => location.replace(`${document.body.dataset.place}/chat`));
+  told("aborted", () => { end(); say("Stopped."); refresh(); });
+  told("end", () => { end(); say("The answer is complete."); });
+  told("fresh", () => { refresh(); gauge(); alerts(); });
+  told("gone", () => location.replace(`${document.body.dataset.place}/chat`));
   watchCards(scroll, refresh);
   state();
   gauge();

@@ -34,6 +34,17 @@ export async function piece(path, options = {}) {
   return { ok: response.ok, status: response.status, waiting: response.headers.get("x-waiting"), nodes: [...parsed.body.childNodes].map((node) => document.importNode(node, true)) };
 }
 
+export function singly(look) {
+  // One look at a time; whoever asks while one is under way gets another after it, which may see more.
+  let under = null;
+  let again = false;
+  return function ask() {
+    if (under) { again = true; return under; }
+    under = look().finally(() => { under = null; if (again) { again = false; ask(); } });
+    return under;
+  };
+}
+
 export async function rowsOf(path) {
   // Table rows need a table around them to be parsed.
   const response = await fetch(place + path, { headers: { "X-Piece": "1" }, credentials: "same-origin", redirect: "error" });

@@ -1,7 +1,7 @@
 // The inbox, live and by keys. Everything it shows comes as a piece of page from the server.
 
 import { answerKeys, arrived, focus, step, typedIn, watchAnswers, whileTyping } from "./answering.js";
-import { count, hear, piece, say } from "./console.js";
+import { count, hear, piece, say, singly } from "./console.js";
 
 const list = document.querySelector("[data-cards]");
 const settledList = document.querySelector("[data-settled-list]");
@@ -24,33 +24,29 @@ function tally() {
   document.title = `${number ? `(${number}) ` : ""}Inbox · Checkrein`;
 }
 
-let filling = false;
-let again = false;
-async function fill() {
-  // One look at a time; whoever asks meanwhile gets another.
-  if (filling) { again = true; return; }
-  filling = true;
+// Settled since the look began that may still bring its card.
+const settledSince = new Set();
+const fill = singly(async () => {
+  settledSince.clear();
   try {
-    do {
-      again = false;
-      const known = cards().map((card) => card.dataset.question);
-      const room = Math.max(0, limit - known.length);
-      const found = await piece(`/inbox/more?room=${room}&known=${known.join(",")}`);
-      if (!found.ok) throw new Error("not now");
-      waiting = Number(found.waiting);
-      for (const node of found.nodes) {
-        if (node.nodeType !== Node.ELEMENT_NODE || document.getElementById(node.id)?.dataset.question) continue;
-        node.classList.add("fresh");
-        list.append(node);
-        say(`New question: ${node.querySelector("h2").textContent}`);
-      }
-    } while (again);
-  } catch { later(); } finally { filling = false; tally(); }
-}
+    const known = cards().map((card) => card.dataset.question);
+    const room = Math.max(0, limit - known.length);
+    const found = await piece(`/inbox/more?room=${room}&known=${known.join(",")}`);
+    if (!found.ok) throw new Error("not now");
+    waiting = Number(found.waiting);
+    for (const node of found.nodes) {
+      if (node.nodeType !== Node.ELEMENT_NODE || document.getElementById(node.id)?.dataset.question) continue;
+      node.classList.add("fresh");
+      list.append(node);
+      say(`New question: ${node.querySelector("h2").textContent}`);
+      if (settledSince.has(node.dataset.question)) refresh(node.dataset.question);
+    }
+  } catch { later(fill); } finally { tally(); }
+});
 
-function later() {
+function later(look) {
   // What was told once is not told again: a look that failed is taken again, on a line that is there.
-  setTimeout(() => (document.body.dataset.live ? fill() : later()), 1000);
+  setTimeout(() => (document.body.dataset.live ? look() : later(look)), 1000);
 }
 
 async function refresh(id) {
@@ -61,7 +57,8 @@ async function refresh(id) {
     const found = await piece(`/inbox/card/${id}`);
     const node = found.nodes.find((each) => each.nodeType === Node.ELEMENT_NODE);
     if (found.ok && node?.dataset.settled) settle(card, node);
-  } catch { /* the banner says it */ }
+    else if (found.status >= 500) throw new Error("not now");
+  } catch { later(() => refresh(id)); }
 }
 
 function settle(card, node) {
@@ -136,7 +133,7 @@ hear((record) => {
   if (record.kind === "asked") fill();
   if (record.kind === "answered" && record.entry) {
     if (document.getElementById(`q-${record.entry}`)?.dataset.question) refresh(record.entry);
-    else fill();
+    else { settledSince.add(record.entry); fill(); }
   }
 });
 if (location.hash) focus(document.querySelector(location.hash.replace(/[^#\w-]/g, "")));

@@ -1,6 +1,6 @@
 // Runs as they are by now: the list, or one run while it runs and waits.
 
-import { hear, piece, say } from "./console.js";
+import { hear, piece, say, singly } from "./console.js";
 
 const LOOK_MS = 2000;
 const list = document.querySelector("[data-runs]");
@@ -18,12 +18,8 @@ function exchange(nodes) {
   if (held) document.getElementById(held)?.focus({ preventScroll: true });
 }
 
-let looking = false;
-let again = false;
-async function look() {
+const look = singly(async () => {
   if (document.hidden) return;
-  if (looking) { again = true; return; }
-  looking = true;
   try {
     const found = await piece(list ? `/runs/rows?count=${list.dataset.runs}` : `/runs/${one.dataset.one}/state`);
     if (!found.ok) return;
@@ -35,11 +31,8 @@ async function look() {
     exchange(found.nodes);
     const state = fresh?.dataset.nowState;
     if (state && state !== was.state) say(`The run: ${state}.`);
-  } catch { /* the banner says it */ } finally {
-    looking = false;
-    if (again) { again = false; soon(); }
-  }
-}
+  } catch { /* the banner says it */ }
+});
 
 let timer = 0;
 function soon() {

@@ -1,6 +1,6 @@
 // Servers as they are by now. What a person is about to accept is never exchanged under their hand.
 
-import { hear, piece, say } from "./console.js";
+import { hear, piece, say, singly } from "./console.js";
 
 const LOOK_MS = 5000;
 const list = document.querySelector("[data-servers]");
@@ -14,10 +14,8 @@ function exchange(box, nodes) {
   if (held) document.getElementById(held)?.focus({ preventScroll: true });
 }
 
-let looking = false;
-async function look() {
-  if (looking || document.hidden) return;
-  looking = true;
+const look = singly(async () => {
+  if (document.hidden) return;
   try {
     const found = await piece(list ? "/servers/rows" : `/servers/of/${state.dataset.state}/state`);
     if (!found.ok) return;
@@ -31,8 +29,8 @@ async function look() {
     // While somebody signs in there is nothing on the page that they could be about to accept.
     if (was.state === "starting" || was.signIn === "waiting") location.reload();
     else stale.hidden = false;
-  } catch { /* the banner says it */ } finally { looking = false; }
-}
+  } catch { /* the banner says it */ }
+});
 
 if (list || state) {
   hear((record) => {

@@ -67,8 +67,10 @@ def test_it_tries_a_few_times_a_second_and_no_longer_than_it_may(client, door, s
     began = time.monotonic()
     with Awake.during() as took:
         refused(door.run(client, seconds=2))
-    assert time.monotonic() - began > 1.9 and took.seconds < 3
-    assert 2 * took.seconds - 0.1 <= len(server.requests) <= 4 * took.seconds + 1
+    whole = time.monotonic() - began
+    assert whole > 1.9 and took.seconds < 3
+    # The client may have gone on while this process did not.
+    assert 2 * took.seconds - 0.1 <= len(server.requests) <= 4 * whole + 1
 
 
 @pytest.mark.parametrize("mode", ["tell", "status"])

@@ -190,7 +190,7 @@ def test_stopped_while_it_waits(tab, talk):
 
 
 def test_stopped_while_it_writes_keeps_what_there_is(tab):
-    say(tab, "/slow 200", "/say One two three four five six seven eight nine ten eleven twelve.")
+    say(tab, "/slow 500", "/say One two three four five six seven eight nine ten eleven twelve.")
     tab.locator(".said.assistant").get_by_text("two").wait_for()
     tab.get_by_role("button", name="Stop").click()
     tab.get_by_text("Stopped. This is what had come until then.").wait_for()
@@ -205,6 +205,7 @@ def test_what_fails_is_said_and_tried_again(tab, user_settings):
     say(tab, "/say Some words first.", "/fail cut")
     tab.locator(".said.assistant [data-error]").wait_for()
     assert "Some words first." in tab.locator(".said.assistant").inner_text()
+    tab.locator("[data-send]:visible:enabled").wait_for()
     assert tab.locator("[data-notice=bad]").count() == 0
     tab.get_by_role("button", name="Retry").last.click()
     tab.locator("[data-branch]", has_text="2/2").wait_for()

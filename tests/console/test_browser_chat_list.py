@@ -192,6 +192,12 @@ def test_compressed_by_hand(open_tab, made):
     assert not dialog.is_visible()
     marker = tab.locator("[data-compressed]")
     marker.locator("summary").click()
+    # It stays open when the page looks anew.
+    with tab.expect_response("**/conversation?*"):
+        tab.locator("[data-conversation]").evaluate(
+            "each => each.dispatchEvent(new Event('expired', { bubbles: true }))"
+        )
+    tab.wait_for_timeout(100)
     assert marker.get_by_text("quince").is_visible()
     say(tab, "/recall quince")
     answer(tab, "I know quince.")
@@ -213,6 +219,23 @@ def test_compressed_by_itself(open_tab, made, talk):
     say(tab, "/recall quince")
     answer(tab, "I know quince.")
     tab.locator("[data-compressed]").first.wait_for()
+
+
+def test_of_two_dialogs_the_one_asked_for_last_is_shown(open_tab, made):
+    tab, held = open_tab(path=f"/chat/{made('One')}"), []
+    tab.route("**/tools", lambda route: held.append((route, route.fetch())))
+    tab.get_by_role("button", name="Tools").click()
+    while not held:
+        tab.wait_for_timeout(10)
+    tab.get_by_role("link", name="Settings", exact=True).click()
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_role("heading", name="Settings of this conversation").wait_for()
+    route, tools = held[0]
+    with tab.expect_response("**/tools"):
+        route.fulfill(response=tools)
+    tab.wait_for_timeout(100)
+    assert dialog.get_by_role("heading", name="Settings of this conversation").is_visible()
+    assert tab.troubles == []
 
 
 def test_the_gauge_counts_what_is_written(open_tab, made):
@@ -281,7 +304,7 @@ def test_a_picture_is_pasted_and_shown(open_tab, made):
     tab.locator(".chip", has_text="dot.png").wait_for()
     say(tab, "/say A dot.")
     answer(tab, "A dot.")
-    assert tab.locator(".attached img").evaluate("each => each.naturalWidth") == 1
+    tab.wait_for_function("() => document.querySelector('.attached img').naturalWidth === 1")
     assert tab.troubles == []
 
 

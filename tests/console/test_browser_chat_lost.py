@@ -237,7 +237,7 @@ def test_a_conversation_deleted_elsewhere_is_left(open_tab, path, talk):
 
 def test_an_answer_made_anew_in_one_tab_leaves_the_other_at_once(open_tab, path):
     one = open_tab(path=path)
-    say(one, "/slow 100", "/say First and then some more words.")
+    say(one, "/slow 300", "/say First and then some more words.")
     one.locator(".said.assistant.completed").wait_for()
     one.locator("[data-send]:visible:enabled").wait_for()
     other = open_tab(path=path)

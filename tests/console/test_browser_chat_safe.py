@@ -95,6 +95,7 @@ def test_a_hostile_tool_does_nothing(open_tab, path, talk):
     assert "<script>window.hacked=1</script>" in card.inner_text()
     assert "U+001B" in card.inner_text()
     # Of three pictures one is a picture.
+    card.locator("img").evaluate("each => each.decode()")
     assert card.locator("img").evaluate_all(
         "each => each.map(one => [one.naturalWidth, one.src.slice(0, 15)])"
     ) == [[1, "data:image/png;"]]
@@ -281,6 +282,14 @@ def violations(found):
     ]
 
 
+def reloaded_until(tab, shown):
+    def there():
+        tab.reload()
+        return tab.locator(shown).count()
+
+    until(there)
+
+
 def test_without_scripts_a_person_talks_and_answers_too(open_tab, path):
     tab = open_tab()
     context = tab.context.browser.new_context(
@@ -293,17 +302,9 @@ def test_without_scripts_a_person_talks_and_answers_too(open_tab, path):
             '/call echo__write_note {"title": "a"}\n/then\n/say Over.'
         )
         plain.get_by_role("button", name="Send").click()
-        for _ in range(50):
-            if plain.locator("[data-state=waiting]").count():
-                break
-            time.sleep(0.1)
-            plain.goto(tab.base + path)
+        reloaded_until(plain, "[data-state=waiting]")
         plain.get_by_role("button", name="Allow").first.click()
-        for _ in range(50):
-            if plain.locator(".said.assistant", has_text="Over.").count():
-                break
-            time.sleep(0.1)
-            plain.goto(tab.base + path)
+        reloaded_until(plain, ".said.assistant:has-text('Over.')")
         assert plain.locator("[data-state=completed]").count() == 1
     finally:
         context.close()

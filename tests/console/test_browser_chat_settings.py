@@ -131,11 +131,11 @@ def test_without_scripts(open_tab, path, session):
         plain.get_by_label("Instructions").fill("Be brief.")
         plain.get_by_label(PERCENT).fill("101")
         plain.get_by_role("button", name="Save").click()
-        assert plain.get_by_text("From 70 to 100 percent").is_visible()
+        plain.get_by_text("From 70 to 100 percent").wait_for()
         assert plain.get_by_label("Instructions").input_value() == "Be brief."
         plain.get_by_label(PERCENT).fill("75")
         plain.get_by_role("button", name="Save").click()
-        assert plain.get_by_text("The settings of this conversation are saved.").is_visible()
+        plain.get_by_text("The settings of this conversation are saved.").wait_for()
         assert plain.url.endswith(path)
         assert (session()["system"], session()["threshold"]) == ("Be brief.", 0.75)
     finally:

@@ -10,6 +10,7 @@ from checkrein.settings.servers import read_servers
 from console import browsing
 from doors.gateway.provider import Provider
 from notebook import DROP, READ
+from patience import until
 
 pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
@@ -49,7 +50,7 @@ def test_from_adding_it_to_removing_it(open_tab, notes, gateway):
     tab.get_by_role("button", name="Add and start").click()
     tab.get_by_text("Kept as secrets: notes.API_KEY.").wait_for()
     assert "no client sees it" in tab.locator("main").inner_text()
-    assert card(tab, "read_note").get_by_text("Reads one note.").is_visible()
+    card(tab, "read_note").get_by_text("Reads one note.").wait_for()
     assert offered(gateway) == set()
     card(tab, "read_note").get_by_role("button", name="Accept read_note").click()
     tab.get_by_text("Accepted 1 of 1 definition(s).").wait_for()
@@ -64,7 +65,7 @@ def test_from_adding_it_to_removing_it(open_tab, notes, gateway):
     assert offered(gateway) == set()
     tab.get_by_role("button", name="Start").click()
     tab.get_by_text("notes is started.").wait_for()
-    assert offered(gateway) == {"read_note"}
+    until(lambda: offered(gateway) == {"read_note"})
     tab.get_by_role("button", name="Test").click()
     tab.get_by_role("heading", name="It answers").wait_for()
     # The page may renew itself between the tick and the click; then nothing is removed without another tick.
@@ -95,7 +96,7 @@ def test_a_rug_pull_is_hidden_and_shown_and_refused(open_tab, server, gateway):
     assert offered(gateway) == {"drop_note"}
     server.says(tools=[READ, DROP])
     tab.locator("[data-stale]").wait_for()
-    assert offered(gateway) == {"read_note", "drop_note"}
+    until(lambda: offered(gateway) == {"read_note", "drop_note"})
     assert tab.troubles == []
 
 
@@ -215,6 +216,7 @@ def test_without_scripts_everything_is_done_too(browser, console, notes, gateway
 
 def test_by_keys_alone(open_tab, server, gateway):
     server.says(tools=[ODD, DROP])
+    until(lambda: offered(gateway) == {"drop_note"})
     tab = open_tab(path="/servers")
     tab.locator("#server-notes").focus()
     tab.keyboard.press("Enter")

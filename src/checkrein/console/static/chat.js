@@ -9,6 +9,7 @@ import { dialogs, gauge } from "./chat_dialogs.js";
 import { lists, refreshList } from "./chat_list.js";
 import { bottom, elements, followEnd, holding, post } from "./chat_page.js";
 
+const SUMMARY = "[data-compressed] details";
 const id = document.body.dataset.chat;
 const scroll = document.querySelector("[data-scroll]");
 const title = document.querySelector("[data-title]");
@@ -91,6 +92,7 @@ async function look() {
 function patch(old, fresh) {
   // What has not changed is not touched: somebody may be about to click it.
   for (const name of Object.keys(fresh.dataset)) old.dataset[name] = fresh.dataset[name];
+  if (old.querySelector(SUMMARY)?.open) fresh.querySelector(SUMMARY)?.setAttribute("open", "");
   for (const each of [...old.children]) if (!each.matches("[data-message], [data-notice]")) each.remove();
   let next = old.firstElementChild;
   for (const node of [...fresh.children]) {

@@ -28,9 +28,13 @@ export async function gauge(text) {
   if (again !== null) { const next = again; again = null; gauge(next); }
 }
 
+let asked = 0;
 async function open(what, query = "") {
+  const number = ++asked;
   const path = what === "attach" ? "/chat/attach" : `/chat/${id}/${what}${query}`;
   const found = await piece(path).catch(() => null);
+  // What was asked for last is shown, also where another answer comes later.
+  if (number !== asked) return;
   if (!found?.ok) { trouble(found ? elements(found.nodes).map((each) => each.textContent).join(" ") : "The connection is lost."); return; }
   inside.replaceChildren(...found.nodes);
   if (!dialog.open) dialog.showModal();

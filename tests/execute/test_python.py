@@ -137,10 +137,10 @@ def _cpu(pid):
 
 
 def test_waiting_costs_nothing_and_suspending_gives_no_fresh_time():
-    burn = "import time\nuntil = time.time() + 0.4\nwhile time.time() < until:\n    pass\n"
+    burn = "import time\nuntil = time.time() + 1.5\nwhile time.time() < until:\n    pass\n"
 
     async def use(engine):
-        limits = Limits(seconds=1.1)
+        limits = Limits(seconds=4.4)
         session = await engine.open(TOOLS, limits)
         step = await session.start((burn + "await fs__read(n=1)\n") * 3)
         for _ in range(2):
@@ -309,19 +309,20 @@ def test_a_thousand_runs_do_not_grow():
 def test_the_loop_is_not_held_up():
     async def use(engine):
         await run_in(engine, "1")
-        late = 0.0
+        turns, began = [], time.monotonic()
         running = asyncio.ensure_future(
             run_in(engine, "x = 0\nwhile x < 3000000:\n    x += 1\nx", limits=Limits(seconds=20))
         )
         while not running.done():
             at = time.monotonic()
             await asyncio.sleep(0.005)
-            late = max(late, time.monotonic() - at - 0.005)
-        return late, running.result()
+            turns.append(time.monotonic() - at)
+        return turns, time.monotonic() - began, running.result()
 
-    late, step = with_engine(use)
+    turns, whole, step = with_engine(use)
     assert step == Ended(3000000)
-    assert late < 0.25
+    # On a busy machine a turn may take long; a loop that is held up has only that one.
+    assert len(turns) > 5 and max(turns) < whole / 2
 
 
 def test_closed_engines_start_again_and_dumped_sessions_are_over():

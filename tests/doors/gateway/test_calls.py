@@ -147,11 +147,11 @@ def test_the_time_stands_still_while_a_person_is_asked(house):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__echo"))
         await soon(lambda: guest.asked)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(2)
         guest.reply(guest.asked[0], YES)
         assert told(await task) == "said {}"
 
-    run(house, work, timeout=0.3)
+    run(house, work, timeout=1.5)
 
 
 def test_the_time_stands_still_while_the_client_is_asked(house, add):
@@ -159,12 +159,12 @@ def test_the_time_stands_still_while_the_client_is_asked(house, add):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__elicit"))
         await soon(lambda: guest.asked)
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(2)
         guest.reply(guest.asked[0], {"action": "accept", "content": {"c": "red"}})
         assert json.loads(told(await task))["content"] == {"c": "red"}
 
     add("allow", "elicit")
-    run(house, work, timeout=0.4)
+    run(house, work, timeout=1.5)
 
 
 def test_a_call_whose_server_dies_in_the_middle_is_unknown_and_never_repeated(house, add):

@@ -16,6 +16,7 @@ from checkrein.doors.gateway.messages import (
     RpcError,
     response,
 )
+from own_time import run_in_own_time
 
 
 class Ear:
@@ -153,7 +154,7 @@ def test_time_stands_still_while_somebody_is_asked_and_goes_on_with_what_was_lef
                     await asyncio.sleep(0.1)
                 await asyncio.sleep(5)
 
-    asyncio.run(main())
+    run_in_own_time(main)
 
 
 def test_time_that_is_over_or_was_never_set_is_left_alone():

@@ -56,19 +56,19 @@ def test_a_question_is_remembered_for_the_flight_it_belongs_to(house):
 
 
 def test_a_seat_that_stays_empty_is_given_away(house, user_settings):
-    user_settings("[gateway]\nidle_seconds = 2\n")
+    user_settings("[gateway]\nidle_seconds = 3\n")
 
     async def work():
         async with house.opened() as hub:
             seats = Seats(hub)
             with seats.flight("chat", "s1", "one", Silent()) as (seat, _):
-                await asyncio.sleep(2.2)
+                await asyncio.sleep(3.2)
                 assert hub.clients["chat:s1"] is seat
-            await asyncio.sleep(1.1)
+            await asyncio.sleep(1.6)
             with seats.flight("chat", "s1", "two", Silent()) as (same, _):
                 assert same is seat
             # Its time begins again.
-            await asyncio.sleep(1.1)
+            await asyncio.sleep(1.6)
             assert "chat:s1" in hub.clients
             await soon(lambda: "chat:s1" not in hub.clients)
             assert seats.seat("chat", "s1") is not seat

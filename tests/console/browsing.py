@@ -1,11 +1,16 @@
 """What tests in a real browser share: its clock, its leftovers, and a server whose tools are accepted."""
 
+import shutil
+
 import pytest
 
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 
+# The one without windows first: it needs half the time for the same pages.
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 MARKS = [
     pytest.mark.timeout(120),
     # Playwright's own loop; nothing of ours.

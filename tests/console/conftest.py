@@ -2,7 +2,6 @@
 
 import http.client
 import re
-import shutil
 import threading
 from urllib.parse import urlencode, urlsplit
 
@@ -16,10 +15,9 @@ from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
+from console.browsing import CHROMIUM
 from notebook import Notes
 from patience import PATIENCE, until
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Answer:

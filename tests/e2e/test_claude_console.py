@@ -1,15 +1,14 @@
 """The console in a real browser answers the real Claude Code, headless and before a person."""
 
 import re
-import shutil
 import time
 
 import pytest
 
+from console.browsing import CHROMIUM
 from e2e.clients.claude import bash
 from patience import until
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(CHROMIUM is None, reason="NO BROWSER: install Debian's chromium"),

@@ -10,6 +10,8 @@ from console import browsing
 pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
 pipeline = browsing.pipeline
 SLOW = "/slow 250\n/say " + " ".join(f"word{number}" for number in range(30)) + " end."
+# As when a question runs out: the page looks anew.
+EXPIRED = "each => each.dispatchEvent(new Event('expired', { bubbles: true }))"
 ASKS = '/call echo__write_note {"title": "a"}\n/then\n/results'
 
 
@@ -68,8 +70,7 @@ def test_a_look_that_comes_late_does_not_take_the_end_of_the_answer_back(open_ta
         lambda route: route.continue_() if looks else looks.append((route, route.fetch())),
     )
     # A card ran out: the page looks, and what it sees is held up until all is over and told.
-    expired = "each => each.dispatchEvent(new Event('expired', { bubbles: true }))"
-    tab.locator("[data-conversation]").evaluate(expired)
+    tab.locator("[data-conversation]").evaluate(EXPIRED)
     while not looks or talk("chat.session", id=path.rpartition("/")[2])["run"]:
         tab.wait_for_timeout(20)
     tab.wait_for_timeout(500)
@@ -79,6 +80,22 @@ def test_a_look_that_comes_late_does_not_take_the_end_of_the_answer_back(open_ta
     whole(tab)
     tab.get_by_role("button", name="Send").wait_for()
     assert tab.troubles == []
+
+
+def test_a_look_nobody_answers_does_not_hold_up_what_is_told_for_ever(open_tab, path):
+    tab, held = open_tab(path=path), []
+    tab.clock.install()
+    tab.route("**/conversation?*", lambda route: held.append(route))  # noqa: PLW0108 - it marks it
+    tab.locator("[data-conversation]").evaluate(EXPIRED)
+    tab.clock.run_for(1_000)
+    while not held:
+        tab.wait_for_timeout(10)
+    composer(tab).fill("/say Meanwhile.")
+    composer(tab).press("Enter")
+    tab.wait_for_timeout(500)
+    assert not tab.locator(".said").count()
+    tab.clock.run_for(20_000)
+    answer(tab, "Meanwhile.")
 
 
 def test_reloaded_while_it_waits(open_tab, path):

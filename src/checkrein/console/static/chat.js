@@ -9,6 +9,7 @@ import { dialogs, gauge } from "./chat_dialogs.js";
 import { lists, refreshList } from "./chat_list.js";
 import { bottom, elements, followEnd, holding, post } from "./chat_page.js";
 
+const LONGEST_LOOK = 20_000;
 const SUMMARY = "[data-compressed] details";
 const id = document.body.dataset.chat;
 const scroll = document.querySelector("[data-scroll]");
@@ -74,7 +75,11 @@ const refresh = singly(async () => {
 
 let missed = 0;
 async function look() {
-  const found = await piece(`/chat/${id}/conversation?count=${conversation().dataset.count}`).catch(() => null);
+  // What is told waits for it, so it must not take for ever.
+  const ends = new AbortController();
+  const patience = setTimeout(() => ends.abort(), LONGEST_LOOK);
+  const found = await piece(`/chat/${id}/conversation?count=${conversation().dataset.count}`, { signal: ends.signal }).catch(() => null);
+  clearTimeout(patience);
   const fresh = found?.ok && elements(found.nodes)[0];
   if (!fresh) {
     // Nothing else may happen that would make us look again.

@@ -20,13 +20,15 @@ help:
 	@echo "make wheels  build the wheels of every platform"
 	@echo "make lock   lock dependency versions again (needs uv)"
 
-$(READY): requirements/dev.txt pyproject.toml hatch_build.py src/checkrein/hookclient/client.c
+$(READY): requirements/pip.txt requirements/dev.txt pyproject.toml hatch_build.py src/checkrein/hookclient/client.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Checkrein needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "Setting up $(VENV)/ (once; about half a minute) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@for name in pip dev; do $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --require-hashes -r requirements/$$name.txt || exit 1; done
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # by every processor; pip uses one
 	@touch $@
 
 run: $(READY)
@@ -92,7 +94,7 @@ e2e: $(READY)
 	@$(BIN)/python -m pytest -m e2e --timeout 900
 
 lock:
-	@for name in runtime dev release; do \
+	@for name in pip runtime dev release; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-annotate requirements/$$name.in -o requirements/$$name.txt; done
 

@@ -37,8 +37,11 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def tmp_path(request, tmp_path_factory):
-    """A folder of its own; pytest's own fixture reads the names of all before it to find one that is free."""
-    name = re.sub(r"\W", "_", request.node.name)[:25]
+    """A folder of its own; pytest's own fixture reads the names of all before it to find one that is free.
+
+    Its name is short, so that a socket in it is: those with longer names lie in a folder all runs share.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:16]
     folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_numbers)}"
     folder.mkdir(mode=0o700)
     return folder

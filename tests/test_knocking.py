@@ -25,6 +25,7 @@ def listening(home):
             private_folder(socket_path().parent)
             listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             listener.bind(str(socket_path()))
+            stack.callback(socket_path().unlink, missing_ok=True)
             listener.listen()
             write_door()
 

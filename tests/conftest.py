@@ -26,10 +26,15 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Until all tests are there nothing is thrown away, so there is nothing to look for.
+gc.disable()
+
+
 def pytest_collection_finish():
     """What is looked through from here on is what the tests made, not every framework they import."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 _numbers = itertools.count()

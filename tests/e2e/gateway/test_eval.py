@@ -14,6 +14,7 @@ from e2e.clients.processes import is_alive
 from e2e.gateway import parts
 from e2e.gateway.gate import Gate
 from e2e.gateway.guests import Guest, connected, soon, words
+from e2e.gateway.suites import free_port
 from patience import until
 
 pytestmark = [
@@ -45,7 +46,8 @@ both = pytest.mark.parametrize(("way", "language"), [*itertools.product(("stdio"
 
 
 def house(settings):
-    made = Gate(settings)
+    """With a port nobody else has: a server that starts anew is found where it was."""
+    made = Gate(f"{settings}\n[gateway]\nhttp_port = {free_port()}\n")
     made.add("everything", parts.everything())
     made.token = made.client()
     return made

@@ -23,7 +23,7 @@ help:
 $(READY): requirements/pip.txt requirements/dev.txt pyproject.toml hatch_build.py src/checkrein/hookclient/client.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Checkrein needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@echo "Setting up $(VENV)/ (once; about half a minute) ..."
+	@echo "Setting up $(VENV)/ (once; about a minute) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@for name in pip dev; do $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --require-hashes -r requirements/$$name.txt || exit 1; done

@@ -26,15 +26,17 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Until all tests are there nothing is thrown away, so there is nothing to look for.
-gc.disable()
-
-
-def pytest_collection_finish():
-    """What is looked through from here on is what the tests made, not every framework they import."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Nothing is thrown away until all tests are there, so nothing is looked for. What is looked through from
+    then on is what the tests made, not every framework they import."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 _numbers = itertools.count()

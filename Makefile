@@ -3,15 +3,21 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
+WORKERS ?= 5
 # Bytecode is kept even where a machine says not to: without it every process of every test compiles anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test compiled coverage browser check corpus bench e2e soak picture lock wheels clean help
+.PHONY: run test test-all test-times invariants mutations coverage browser check corpus bench e2e soak picture lock wheels clean help
 
 help:
 	@echo "make run    set up and watch the product work, offline"
-	@echo "make test   set up and run every test (short fault campaigns included)"
-	@echo "make coverage  the same, and what no test comes by"
+	@echo "make test   set up and run the quick tests: every pure and store test, smokes of every door"
+	@echo "make test-all  those and the slow ones: processes, browsers, every example of every property"
+	@echo "make test-times  the quick tests, and what they cost"
+	@echo "make coverage  every test, and the lines no test reaches"
+	@echo "make invariants  every safety property of the source has a test that names it"
+	@echo "make mutations  break safety properties and see their tests fail"
 	@echo "make check  ruff, mypy --strict, import contracts"
 	@echo "make corpus measure the classifier on labelled commands (CHECKREIN_DATA)"
 	@echo "make bench  measure, and write docs/performance.md"
@@ -42,16 +48,30 @@ browser:
 	    apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/null || \
 	    apt-get install -y -qq chromium >/dev/null 2>&1 || echo "It cannot be installed."; }
 
-test: $(READY) browser
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+TESTED := $(BIN)/python -m tools.run_tests -n $(WORKERS) --dist worksteal
 
-# Every test module made ready to run, once for all who run them; in a fresh checkout each would do it.
-compiled: $(READY)
-	@$(BIN)/python -m pytest --collect-only -qq >/dev/null
+test: $(COMPILED) browser
+	@$(TESTED) $(PYTEST_ARGS)
 
-# The same, and what of the source no test comes by.
+test-all: $(COMPILED) browser
+	@CHECKREIN_TESTS=all $(TESTED) $(PYTEST_ARGS)
+
+test-times: $(COMPILED) browser
+	@$(TESTED) --times $(PYTEST_ARGS)
+
+# Every test module compiled once; in a fresh checkout each worker would compile all of them.
+$(COMPILED): $(READY)
+	@CHECKREIN_TESTS=all $(BIN)/python -m pytest --collect-only -qq >/dev/null || true # the tests name what is wrong
+	@touch $@
+
+invariants: $(READY)
+	@$(BIN)/python -m tools.invariants
+
+mutations: $(READY)
+	@$(BIN)/python -m tools.mutations $(MUTATION_ARGS)
+
 coverage: $(READY) browser
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered \
+	@CHECKREIN_TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered \
 	  --cov-fail-under=$(COVERAGE) $(PYTEST_ARGS)
 
 check: $(READY)
@@ -91,7 +111,7 @@ picture: $(READY)
 	@$(BIN)/python docs/capture_compression.py
 
 e2e: $(READY)
-	@$(BIN)/python -m pytest -m e2e --timeout 900
+	@$(BIN)/python -m pytest tests/e2e --timeout 900
 
 lock:
 	@for name in pip runtime dev release; do \
@@ -102,4 +122,3 @@ clean:
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 COVERAGE ?= 95
-WORKERS  ?= 5

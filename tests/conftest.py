@@ -2,18 +2,36 @@
 
 import gc
 import itertools
+import os
 import re
+import shutil
 import signal
 import socket
 import threading
+import time
+from pathlib import Path
 
 import pytest
-from ground import Clock
+from ground import FULL, Clock
 from hypothesis import settings as hypothesis_settings
 
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+
+# A store is several times faster in memory. /dev/shm may have too little room, or refuse to run programs.
+MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
+
+
+def _use_memory_for_temporary_files():
+    if "PYTEST_DEBUG_TEMPROOT" in os.environ or not os.access(MEMORY, os.W_OK):
+        return
+    may_run = not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    if may_run and shutil.disk_usage(MEMORY).free >= ROOM:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+
+
+_use_memory_for_temporary_files()
 
 hypothesis_settings.register_profile("checkrein", deadline=None, print_blob=True)
 hypothesis_settings.load_profile("checkrein")
@@ -26,10 +44,18 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Tiers are folders: `slow` runs with `make test-all`, `e2e` with `make e2e`, or when it is named."""
+    if collection_path.name not in {"slow", "e2e"} or (collection_path.name == "slow" and FULL):
+        return None
+    named = [Path(config.invocation_params.dir, each.partition("::")[0]) for each in config.args]
+    return None if any(collection_path in (each, *each.parents) for each in named) else True
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
-    """Nothing is thrown away until all tests are there, so nothing is looked for. What is looked through from
-    then on is what the tests made, not every framework they import."""
+def pytest_collection(session):
+    """Collect with garbage collection off: nothing is freed meanwhile. Skip what was imported later."""
+    began = time.perf_counter()
     gc.disable()
     try:
         return (yield)
@@ -37,6 +63,8 @@ def pytest_collection():
         gc.collect()
         gc.freeze()
         gc.enable()
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["collection_seconds"] = time.perf_counter() - began
 
 
 _numbers = itertools.count()

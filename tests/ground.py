@@ -8,6 +8,9 @@ from checkrein.call import tool_call
 from checkrein.classify import classify
 
 SOAK = os.environ.get("CHECKREIN_SOAK") == "1"
+# `make test-all` and `make soak` try every example of a property; `make test` this many at the most.
+FULL = SOAK or os.environ.get("CHECKREIN_TESTS") == "all"
+QUICK_EXAMPLES = 25
 PROJECT = "/home/dev/app"
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -39,3 +42,8 @@ def judge(command):
         "cwd": "/home/dev/app",
     }
     return classify(tool_call(call), home="/home/dev")
+
+
+def examples(count):
+    """How many examples a hypothesis test tries: all in the full tier, fewer in the quick one."""
+    return count if FULL else min(count, QUICK_EXAMPLES)

@@ -96,6 +96,7 @@ def test_waiting_that_breaks_off_leaves_nothing_behind(broker):
     assert not broker.is_awaited("e1")
 
 
+@pytest.mark.invariant("a call somebody waits for is never forgotten, so its answer is always judged")
 def test_a_call_somebody_waits_for_is_never_forgotten(broker, monkeypatch):
     """Else a flood of questions would let a yes through that nobody judged again."""
     monkeypatch.setattr(broker_module, "_CALLS_KEPT", 4)
@@ -108,6 +109,7 @@ def test_a_call_somebody_waits_for_is_never_forgotten(broker, monkeypatch):
         assert len(broker._calls) <= 4
 
 
+@pytest.mark.invariant("an edited call is approved only while somebody waits who can run the edited one")
 def test_an_edited_call_needs_somebody_who_can_run_it(broker):
     broker.keep("e1", CALL)
     assert broker.edit("e1", {"command": "make y"}) is None
@@ -147,6 +149,7 @@ def test_somebody_is_reachable_only_while_they_look(broker):
     assert not broker.reachable
 
 
+@pytest.mark.invariant("nobody sees the answer without the arguments that were approved with it")
 def test_nobody_sees_an_answer_without_the_arguments_approved_with_it(broker, ask, pipeline):
     """A waiter that looks between the record and the telling would run the call as it was before the edit."""
     ask("e1")

@@ -153,12 +153,14 @@ OTHER = [
 ]
 
 
+@pytest.mark.invariant("a remembered family never covers a call with an effect, a scope or a command more")
 @pytest.mark.parametrize(("first", "second"), OTHER)
 def test_no_family_covers_more_than_was_seen(first, second):
     assert judge(second).effects, second
     assert not covers(family(first), judge(second))
 
 
+@pytest.mark.invariant("what is high, or cannot be seen into, is remembered word for word only")
 @pytest.mark.parametrize(
     "line",
     [

@@ -1,6 +1,7 @@
 """What people and models read; nothing an agent wrote may bend it."""
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,9 @@ def test_a_title_shows_the_argument_that_tells_most(arguments, shown):
     assert wording.title(ToolCall(tool="Edit", arguments=arguments)) == shown
 
 
+@pytest.mark.invariant(
+    "what an agent wrote adds no line to ours, and nothing in it is hidden, moved or coloured"
+)
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -100,7 +104,7 @@ def test_a_name_or_reason_without_end_pushes_nothing_out():
         assert part in text
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=50))
 def test_no_text_breaks_the_form(command, reason, tool):
     text = wording.question(

@@ -27,6 +27,7 @@ def test_an_argument_is_judged_by_the_role_it_plays(command, kind, scope):
     assert (kind, scope) in {(effect.kind, effect.scope) for effect in judge(command).effects}
 
 
+@pytest.mark.invariant("who removes the folder around our hooks removes the hooks")
 @pytest.mark.parametrize(
     "folder", [".claude", ".codex", ".gemini", ".copilot", ".github", "~/.codex", "./.github/"]
 )

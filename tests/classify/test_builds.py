@@ -268,6 +268,7 @@ def test_just_looking_ends_where_something_is_loaded_or_changed(command):
     assert judge(command).category >= Category.medium
 
 
+@pytest.mark.invariant("a checker shows what it reads")
 @pytest.mark.parametrize(
     "command", ["shfmt .env", "black --diff .env", "shellcheck .env", "xmllint .env", "eslint .env"]
 )

@@ -420,6 +420,7 @@ def test_a_malformed_command_is_critical():
     assert classify(ToolCall(tool="Bash", arguments={"command": ["ls", "-la"]})).category is Category.low
 
 
+@pytest.mark.invariant("stopping or removing Checkrein is critical")
 def test_stopping_or_removing_checkrein_is_critical():
     for command in (
         "systemctl --user stop checkrein",

@@ -8,6 +8,7 @@ from ground import PROJECT, judge
 from checkrein.call import Category
 
 
+@pytest.mark.invariant("a command whose name is computed is never low")
 @pytest.mark.parametrize(
     "command",
     [
@@ -26,6 +27,7 @@ def test_a_command_whose_name_is_computed_is_never_low(command):
     assert risk.complexity > 0.64
 
 
+@pytest.mark.invariant("network output that is executed is critical")
 @pytest.mark.parametrize(
     "command",
     [
@@ -59,6 +61,7 @@ def test_our_module_is_ours_whichever_interpreter_runs_it(python, module):
     assert judge(f"{python} {module} status").category is Category.medium
 
 
+@pytest.mark.invariant("our name on a file says nothing about what the file does")
 @pytest.mark.parametrize("program", ["./checkrein", "bin/checkrein", "/tmp/checkrein", ".venv/bin/checkrein"])
 def test_our_name_on_a_file_says_nothing_about_what_the_file_does(program):
     assert judge(f"{program} status").category is Category.medium
@@ -122,6 +125,7 @@ def test_a_dry_run_only_says_what_it_would_do():
     assert judge("git clean -fdx").category is Category.high
 
 
+@pytest.mark.invariant("tests and checks of a directory outside the project are code from elsewhere")
 @pytest.mark.parametrize(
     "command",
     [
@@ -219,6 +223,7 @@ def test_a_reader_pointed_at_another_machine_talks_to_it(command):
     assert risk.category > Category.low
 
 
+@pytest.mark.invariant("a dry run still does what its other options say")
 @pytest.mark.parametrize(
     "command",
     [
@@ -261,6 +266,7 @@ def test_what_effects_say_in_full_needs_no_more_than_a_name(line, commands):
     assert judge(line).commands == commands
 
 
+@pytest.mark.invariant("a command whose effects do not say all is named with every word and its folder")
 @pytest.mark.parametrize(
     ("line", "command"),
     [

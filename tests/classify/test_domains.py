@@ -50,6 +50,7 @@ def test_reading_is_implied_by_anything_stronger(effects, expected):
     assert domains.domains([Effect(kind, scope) for kind, scope in effects]) == expected
 
 
+@pytest.mark.invariant("a test run that hides something else is not a test run")
 def test_a_test_run_that_hides_something_else_is_not_a_test_run():
     assert domains.domains([Effect("test")]) == ("test_run",)
     assert domains.domains([Effect("test"), Effect("exec", "unknown")]) == ("shell_exec",)

@@ -93,6 +93,7 @@ def test_a_variable_kept_to_the_line_is_not_another_programs_business():
     assert judge("MY_PATH=x; export MY_PATH; ls").category > Category.low
 
 
+@pytest.mark.invariant("an unknown name is harmless only with a value that can name no file host or option")
 @pytest.mark.parametrize(
     ("assignment", "low"),
     [

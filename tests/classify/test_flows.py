@@ -16,6 +16,7 @@ def worst(now, history=()):
     return max((finding.category for finding in flows(now, tuple(history))), default=Category.low)
 
 
+@pytest.mark.invariant("a secret that was read and data that leaves are critical together")
 @pytest.mark.parametrize("secret", [SECRET, SHOWN])
 @pytest.mark.parametrize(
     "out",
@@ -52,6 +53,7 @@ def test_reading_a_secret_after_data_left_is_no_flow():
     assert worst([OUT]) is Category.low
 
 
+@pytest.mark.invariant("what was downloaded and is then executed is critical")
 def test_what_was_downloaded_and_is_then_executed_is_critical():
     download, run = Effect("download", "project", "/p/x.sh"), Effect("exec", "project", "/p/x.sh")
     assert worst([run], [download]) is Category.critical

@@ -75,6 +75,7 @@ def test_hosts_a_user_vouches_for_are_known():
     assert scope("https://corp.example") == "outside"
 
 
+@pytest.mark.invariant("a host we cannot read is an outside host")
 @pytest.mark.parametrize(
     "text",
     [

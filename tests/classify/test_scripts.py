@@ -98,6 +98,7 @@ def test_sql_reads_or_changes(sql, low):
     assert (judge(f'sqlite3 a.db "{sql}"').category is Category.low) == low
 
 
+@pytest.mark.invariant("an awk program is low only when every part of it is known to print or compute")
 @pytest.mark.parametrize(
     "program",
     [
@@ -170,6 +171,7 @@ def test_an_unknown_part_of_a_sed_script_is_tame_only_where_it_is_a_value(comman
     assert (judge(command).category is Category.low) == low
 
 
+@pytest.mark.invariant("SQL behind a quote or a comment is read as the dialect reads it")
 @pytest.mark.parametrize(
     ("command", "low"),
     [

@@ -79,6 +79,7 @@ def test_words_about_services_are_only_words():
         assert judge(command).category is Category.low, command
 
 
+@pytest.mark.invariant("a sender that is fed something sends it")
 @pytest.mark.parametrize("command", ["echo hi | slackcat", "nullmailer-inject < letter", "cat a | ntfy"])
 def test_a_sender_that_is_fed_something_sends_it(command):
     assert judge(command).category is Category.critical
@@ -142,6 +143,7 @@ def test_what_shows_secrets_asks(command):
     assert judge(command).category is Category.high
 
 
+@pytest.mark.invariant("our name in what a detached terminal is told is critical")
 def test_our_name_in_what_a_detached_terminal_is_told_is_critical():
     assert judge("tmux new-session -d 'checkrein approve x'").category is Category.critical
     assert judge("tmux new-session -d make").category is Category.medium

@@ -9,6 +9,7 @@ from checkrein.call import Category, tool_call
 from checkrein.classify import classify
 
 
+@pytest.mark.invariant("a line we cannot parse is never low")
 @pytest.mark.parametrize(
     "text",
     [
@@ -32,6 +33,7 @@ def test_a_line_we_cannot_parse_is_never_low(text):
     assert risk.complexity > 0.64
 
 
+@pytest.mark.invariant("a line that exceeds a cap is never low")
 @pytest.mark.parametrize(
     "text",
     [

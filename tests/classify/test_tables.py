@@ -42,6 +42,7 @@ def test_a_user_adds_a_command():
     assert judge("mylint src").category is Category.medium
 
 
+@pytest.mark.invariant("a project's table never lowers a built-in judgement")
 def test_a_projects_table_never_lowers_a_built_in_judgement():
     tables = Tables.load(
         {"evil": {"open": True}, "rm": {"risk": "low"}, "ls": {"risk": "high"}}, tighten_only=True

@@ -96,6 +96,7 @@ def test_senders_and_payments_are_critical(tool):
     assert judge(tool).category is Category.critical
 
 
+@pytest.mark.invariant("a server's own words about a tool raise its risk")
 def test_a_servers_own_words_about_a_tool_raise_its_risk_only_a_pinned_servers_lower_it():
     reading = {"readOnlyHint": True}
     assert judge("mcp__db__list_rows", annotations=reading).category is Category.medium
@@ -113,6 +114,7 @@ def test_delicate_paths_in_mcp_arguments_count():
     )
 
 
+@pytest.mark.invariant("when one argument is spelled twice every spelling counts")
 def test_when_one_argument_is_spelled_twice_every_spelling_counts():
     assert judge("exec_command", {"command": "ls", "cmd": "rm -rf x"}).category >= Category.high
     assert judge("exec_command", {"command": ["ls"], "cmd": "rm -rf x"}).category >= Category.high
@@ -189,6 +191,7 @@ def test_a_patch_run_as_a_command_is_judged_by_its_files(action, name, category)
     assert judge("exec_command", {"cmd": "apply_patch < x.patch"}).category is Category.high
 
 
+@pytest.mark.invariant("whatever `_values` would look at is not nothing")
 @given(
     st.recursive(
         st.one_of(st.text(alphabet="ab./~:", max_size=6), st.integers(), st.none(), st.booleans()),

@@ -89,6 +89,7 @@ def test_a_secret_variable_by_any_road_is_a_secret(command):
     assert judge(command).category >= Category.high
 
 
+@pytest.mark.invariant("a declaration in quotes is a declaration")
 @pytest.mark.parametrize(
     "command",
     [

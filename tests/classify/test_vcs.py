@@ -137,6 +137,7 @@ def test_looking_at_the_repository_is_low(command):
     assert judge(command).category is Category.low
 
 
+@pytest.mark.invariant("a subcommand gh does not ship is an extension and never low")
 def test_a_subcommand_gh_does_not_ship_is_an_extension_and_never_low():
     assert judge("gh dash view").category > Category.low
     assert judge("gh some-extension list").category > Category.low

@@ -92,6 +92,7 @@ def test_tar_is_judged_by_its_mode(command, category):
     assert judge(command).category is category
 
 
+@pytest.mark.invariant("our own command line beyond its read-only verbs is critical")
 def test_our_own_command_line_beyond_its_read_only_verbs_is_critical():
     for verb in ("status", "audit list", "explain x", "--version"):
         assert judge(f"checkrein {verb}").category is Category.low, verb

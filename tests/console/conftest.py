@@ -1,7 +1,10 @@
 """A console over a real store and a real socket, and somebody who visits it as a browser does."""
 
 import http.client
+import os
 import re
+import signal
+import subprocess
 import threading
 from urllib.parse import urlencode, urlsplit
 
@@ -15,7 +18,7 @@ from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
-from console.browsing import CHROMIUM
+from console.browsing import CHROMIUM, SWITCHES
 from notebook import Notes
 from patience import PATIENCE, until
 
@@ -205,8 +208,8 @@ class Waiter(threading.Thread):
                 self.settled = self.pipeline.broker.wait(self.entry, 0.2)
             self.edited = self.pipeline.broker.edited(self.entry)
 
-    def answer(self, seconds=30.0):
-        self.join(seconds)
+    def answer(self):
+        self.join(PATIENCE)
         assert self.settled is not None, "nobody answered"
         return self.settled
 
@@ -230,14 +233,41 @@ def ask(pipeline, call):
         each.join(PATIENCE)
 
 
-@pytest.fixture(scope="module")
-def browser():
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    """One Chromium for all modules of a worker; the address where it is spoken to.
+
+    Playwright's loop runs in the main thread for as long as it is in use, and a test with a loop of its own
+    cannot run beside it. So every module connects anew, and the process stays.
+    """
     if CHROMIUM is None:
         pytest.skip("NO BROWSER: install Debian's chromium to test the console")
+    profile = tmp_path_factory.mktemp("chromium")
+    given = ["--no-sandbox", "--remote-debugging-port=0", f"--user-data-dir={profile}", *SWITCHES]
+    made = subprocess.Popen(
+        [CHROMIUM, *given, "about:blank"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=os.environ | {"HOME": str(profile)},
+    )
+    try:
+        said = profile / "DevToolsActivePort"
+        port = until(lambda: said.exists() and said.read_text().split("\n")[0])
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        # Its helpers are in its group.
+        os.killpg(made.pid, signal.SIGKILL)
+        made.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        made = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        made = play.chromium.connect_over_cdp(chromium)
         yield made
         made.close()
 
@@ -250,7 +280,7 @@ def open_tab(browser, console):
         context = context or browser.new_context(**options)
         contexts.append(context)
         tab = context.new_page()
-        tab.set_default_timeout(30_000)
+        tab.set_default_timeout(PATIENCE * 1000)
         tab.troubles = []
         tab.on("pageerror", lambda error: tab.troubles.append(str(error)))
         tab.on("console", lambda said: tab.troubles.append(said.text) if said.type == "error" else None)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import zlib
 
 import msgspec
@@ -18,7 +17,7 @@ from checkrein.errors import InputError
 from checkrein.execute import js_state
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused, Tool
 from javascript_ground import LONG, TOOLS, compiled, echo, follow, run, run_in, running, with_engine
-from patience import Awake, soon, until
+from patience import PATIENCE, soon, until
 
 BATCH = (
     "console.log('before'); const r = await Promise.all([1, 2, 3].map(n => codemode.fs__read({n}))); "
@@ -310,9 +309,7 @@ def test_waiting_costs_no_computing_time(shared):
 
 
 def test_timers_do_not_wait_for_ever(shared):
-    with Awake.during() as took:
-        step = shared("await new Promise(r => setTimeout(r, 1e9))")
-    assert (step.kind, took.seconds < 1) == ("time", True)
+    assert shared("await new Promise(r => setTimeout(r, 1e9))").kind == "time"
 
 
 def test_console(shared):
@@ -386,19 +383,9 @@ def test_a_loop_ends_in_time_and_leaves_nothing_running(source):
         await soon(lambda: len(running(engine.nursery.pid)) <= 2)
         return step, await run_in(engine, "1 + 1")
 
-    with Awake.during() as took:
-        step, after = with_engine(use)
+    step, after = with_engine(use)
     assert (step.kind, step.output) == ("time", "here\n")
-    assert took.seconds < 0.5 + 1 + 5
     assert after == Ended(2)
-
-
-def test_a_loop_answers_within_a_second_of_its_limit(shared):
-    shared("1")
-    began = time.monotonic()
-    with Awake.during() as took:
-        assert shared("for (;;);", limits=Limits(seconds=0.5)).kind == "time"
-    assert time.monotonic() - began >= 0.5 and took.seconds < 1.5
 
 
 def test_computing_time_adds_up_over_steps(shared):
@@ -477,7 +464,7 @@ def test_a_script_goes_on_in_another_process(tmp_path):
     """
     numbers = [str(wanted.id) for wanted in step.wanted]
     command = [sys.executable, "-c", textwrap.dedent(program), tmp_path / "run", compiled(), *numbers]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert shown.stdout.strip() == repr(Ended(numbers, "before\nafter\n"))
 
 
@@ -519,9 +506,7 @@ def test_suspended_scripts_hold_no_process():
 
         dumped = [await one() for _ in range(3)]
         dumped += await asyncio.gather(*(one() for _ in range(20)))
-        began = time.monotonic()
-        while len(running(engine.nursery.pid)) > 2 and time.monotonic() - began < 10:
-            await asyncio.sleep(0.02)
+        await soon(lambda: len(running(engine.nursery.pid)) <= 2)
         return len(dumped), len(running(engine.nursery.pid))
 
     assert with_engine(use) == (23, 2)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+from patience import PATIENCE
+
 PROGRAM = """
     import quickjs_rs._engine as engine, wasmtime
     from checkrein.execute import js_crossing
@@ -52,4 +54,4 @@ PROGRAM = """
 
 
 def test_the_same_values_errors_and_bounds():
-    subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], check=True, timeout=100)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], check=True, timeout=PATIENCE)

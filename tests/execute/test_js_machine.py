@@ -6,6 +6,7 @@ import textwrap
 
 from checkrein.execute.sandbox import Ended
 from javascript_ground import compiled, run
+from patience import PATIENCE
 
 PROGRAM = """
     import sys
@@ -69,5 +70,5 @@ PROGRAM = """
 def test_it_runs_waits_and_goes_on():
     assert run("1 + 1") == Ended(2)
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), compiled()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert shown.stdout == "well\n", shown.stderr

@@ -20,7 +20,7 @@ class Line:
 
     def __init__(self, end):
         self.end, self.reader, self.frames = end, Reader(), []
-        end.settimeout(60)
+        end.settimeout(PATIENCE)
 
     def hear(self):
         while not self.frames:

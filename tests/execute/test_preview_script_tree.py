@@ -1,9 +1,7 @@
-import time
-
 import pytest
 
 from checkrein.execute.preview_scopes import Overrun, Unreadable, Work
-from checkrein.execute.preview_script_tree import PARSE_SECONDS, around, decoded, nodes_of, unwrapped
+from checkrein.execute.preview_script_tree import around, decoded, nodes_of, unwrapped
 
 
 def nodes(text):
@@ -61,10 +59,8 @@ def test_what_is_no_script_is_refused():
 
 
 def test_parsing_is_bounded():
-    before = time.thread_time()
     with pytest.raises(Overrun):
         nodes('"' * 65_000)
-    assert time.thread_time() - before < PARSE_SECONDS * 2
 
 
 def test_characters_of_several_bytes_survive_being_read_in_pieces():

@@ -8,6 +8,7 @@ from checkrein.errors import InputError
 from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_state import unpack
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
+from patience import PATIENCE
 
 TOOLS = [Tool("fs__read"), Tool("fs__send")]
 STUBS = (
@@ -34,7 +35,7 @@ def with_engine(use, **more):
     async def go():
         engine = PythonEngine(**more)
         try:
-            return await asyncio.wait_for(use(engine), 60)
+            return await asyncio.wait_for(use(engine), PATIENCE)
         finally:
             await engine.close()
 

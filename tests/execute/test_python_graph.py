@@ -3,6 +3,7 @@
 import datetime
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ def test_json_goes_through_a_script_unchanged_both_ways():
     """As an argument, as an answer and as a result, in a worker of its own for many."""
     some = []
 
-    @settings(max_examples=150, database=None)
+    @settings(max_examples=examples(150), database=None)
     @given(json_values)
     def gather(value):
         some.append(value)

@@ -13,7 +13,7 @@ from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_words import Completed, System, answer, feed
 from checkrein.execute.sandbox import Limits
-from patience import PATIENCE, within
+from patience import PATIENCE
 from scripts import TOOLS, freeze, with_engine, workers
 
 WANTED = Wanted(Names(TOOLS, ""), Limits(seconds=1.0))
@@ -110,7 +110,7 @@ def test_who_was_ended_while_it_waited_for_a_worker_keeps_none():
             await waiting
         assert late.worker is None
         # Its seat is there for the next.
-        await within(interpreter.begin(checked=False), 10)
+        await asyncio.wait_for(interpreter.begin(checked=False), PATIENCE)
 
     with_interpreter(use)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from checkrein.execute.seats import Seats
-from patience import within
+from patience import PATIENCE
 
 
 def test_who_leaves_for_somebody_that_gave_up_leaves_in_peace():
@@ -24,7 +24,7 @@ def test_who_leaves_for_somebody_that_gave_up_leaves_in_peace():
         await going.wait()
         impatient.cancel()
         await asyncio.gather(impatient, return_exceptions=True)
-        await within(seats.take(), 1)
+        await asyncio.wait_for(seats.take(), PATIENCE)
         assert left == ["whole"]
 
     asyncio.run(main())

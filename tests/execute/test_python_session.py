@@ -10,7 +10,6 @@ from checkrein.errors import InputError
 from checkrein.execute import python_session
 from checkrein.execute.python_words import Called, Waiting, answer
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
-from patience import Awake
 from scripts import LONG, SECOND, TOOLS, follow, run, run_in, with_engine
 
 STUBS = "async def fs__read(*, path: str) -> dict: ...\nasync def fs__delete(*, path: str) -> None: ...\n"
@@ -201,9 +200,7 @@ def test_a_tool_of_the_same_name_comes_before_our_own_function():
 def test_sleeping_is_real_and_costs_the_script_s_time():
     both = "await asyncio.gather(asyncio.sleep(0.1), asyncio.sleep(0.2))"
     source = f"import time\nbegan = time.time()\n{both}\ntime.sleep(0.1)\n"
-    with Awake.during() as took:
-        assert run(source + "time.time() - began").value > 0.29
-    assert took.seconds < 0.9
+    assert run(source + "time.time() - began").value > 0.29
     for sleeps in ("await asyncio.sleep(50)", "import time\ntime.sleep(50)"):
         assert run(sleeps, limits=SECOND).kind == "time"
 

@@ -10,6 +10,7 @@ from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import WARM_UP, Passed, Spares, Wanted
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
+from patience import PATIENCE
 
 TOOLS = [Tool("fs__read")]
 STUBS = "from typing import Any\nasync def fs__read(*, path: str) -> Any: ...\n"
@@ -20,7 +21,7 @@ def with_engine(use):
     async def go():
         engine = PythonEngine()
         try:
-            return await asyncio.wait_for(use(engine), 60)
+            return await asyncio.wait_for(use(engine), PATIENCE)
         finally:
             await engine.close()
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from checkrein.execute.seats import Seats
-from patience import within
+from patience import PATIENCE
 
 
 def test_who_has_waited_longest_gives_way():
@@ -47,12 +47,12 @@ def test_a_seat_handed_to_somebody_who_left_is_not_lost():
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
-        await within(late, 1)
+        await asyncio.wait_for(late, PATIENCE)
         cancelled = asyncio.ensure_future(seats.take())
         await asyncio.sleep(0)
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
         seats.give()
-        await within(seats.take(), 1)
+        await asyncio.wait_for(seats.take(), PATIENCE)
 
     asyncio.run(main())

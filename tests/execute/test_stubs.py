@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -206,7 +207,7 @@ def schemas(inner):
 SCHEMAS = st.recursive(st.one_of(LEAVES, st.just({})), schemas, max_leaves=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(schemas(SCHEMAS), SCHEMAS, st.one_of(st.text(), st.sampled_from(HOSTILE_WORDS)), st.booleans())
 def test_any_schema_becomes_valid_stubs(takes, gives, words, asks):
     tool = Described("a__b", words, takes, gives, asks)

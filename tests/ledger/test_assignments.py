@@ -1,6 +1,7 @@
 """Values are found as they are written, and their names by reading only where one may stand."""
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -112,7 +113,7 @@ def read_from_every_place(made, text):
     return "".join([*pieces, text[kept:]])
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(st.lists(head | st.text(max_size=6), min_size=1, max_size=5).map("".join))
 def test_no_name_is_missed_or_made_up_by_reading_only_where_one_may_stand(text):
     for made in (redactor, OWN):
@@ -143,7 +144,7 @@ def test_a_type_is_not_the_name_of_what_follows_it():
     assert redactor.text('Token = "abc123x"') == f'Token = "{MASK}"'
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.from_regex(NOUN) | st.from_regex(PERHAPS) | st.lists(some([*WORDS, "_", "-", "."])).map("".join))
 def test_the_name_of_a_secret_holds_a_hint(words):
     for made in (redactor, OWN):

@@ -35,6 +35,7 @@ def test_the_body_is_canonical():
     )
 
 
+@pytest.mark.invariant("whatever a call holds, its record can be read back")
 @pytest.mark.parametrize(
     "odd",
     [
@@ -60,6 +61,7 @@ def test_halves_of_letters_in_older_records_are_read_as_they_are_written_now():
     assert first_break([Link(1, 2.0, "k", "e", before, seal(GENESIS, before))]) == (1, seal(GENESIS, before))
 
 
+@pytest.mark.invariant("no part hides another by a name that comes to the same spelling")
 def test_two_names_that_come_to_the_same_spelling_are_both_on_the_record():
     read = said_in(body_of(1, 2.0, "k", "e", {"\\udc80": "one", "\udc80": "other"}))
     assert sorted(read["data"].values()) == ["one", "other"]

@@ -72,6 +72,7 @@ def test_what_is_short_is_kept_as_it_always_was(value, most):
 SIZE = 1 << 22
 
 
+@pytest.mark.invariant("what somebody sends, however long, holds up no other call while it is recorded")
 @pytest.mark.parametrize(
     "value",
     [
@@ -102,6 +103,7 @@ def test_no_more_is_masked_than_could_be_kept(value):
         assert found.endswith(f"[cut: {SIZE} characters]")
 
 
+@pytest.mark.invariant("nothing is left out, unsaid, of what fits as a whole")
 @pytest.mark.parametrize("others", [0, 9, 60])
 def test_one_long_part_among_many_is_whole_where_all_of_it_fits(others):
     value = {"text": "word " * 1_000, **{f"k{number}": number for number in range(others)}}

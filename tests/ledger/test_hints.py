@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ class Exhausted:
         return None
 
 
+@pytest.mark.invariant("RE2 that ran out of memory finds nothing, not even the end")
 def test_where_re2_has_no_memory_left_each_word_is_tried(monkeypatch):
     monkeypatch.setattr(hints, "_all_at_once", lambda words: Exhausted())
     assert Hints(["token", "key"]).held(f"{LONG} token") == ["token"]
@@ -134,7 +136,7 @@ PIECES = """
 """.split()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.sampled_from([*PIECES, " ", " ", " ", "\n"]) | st.text(max_size=3), max_size=20).map("".join)
 )

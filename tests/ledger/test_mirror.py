@@ -182,6 +182,7 @@ def test_a_few_outcomes_are_there_at_once(pipeline, project, folder):
     assert [each["id"] for each in lines(folder)] == entries
 
 
+@pytest.mark.invariant("whatever is wrong with the copy, later lines follow")
 def test_whatever_is_wrong_with_the_copy_later_lines_follow(pipeline, project, folder, monkeypatch):
     entries = [pipeline.decide(call(project)).entry for _ in range(20)]
     with monkeypatch.context() as patched:
@@ -207,6 +208,7 @@ def _lived(pipeline, project):
             pipeline.finish(entry, "success", output={"b": 1, "a": [2.5, None]})
 
 
+@pytest.mark.invariant("of a call that was not heard of from its beginning, everything is read")
 def test_lines_made_from_memory_are_those_read_back(pipeline, project, folder):
     _lived(pipeline, project)
     heard = lines(folder)

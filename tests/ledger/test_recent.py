@@ -1,3 +1,5 @@
+import pytest
+
 from checkrein.ledger import recent
 from checkrein.ledger.recent import Recent
 
@@ -14,6 +16,7 @@ def test_what_comes_after_is_handed_over_once():
     assert kept.take(5) is None
 
 
+@pytest.mark.invariant("there is no gap between what was followed before and what is here")
 def test_nothing_is_handed_over_across_a_gap():
     kept = Recent()
     kept.add([row(3)])

@@ -174,6 +174,7 @@ def decided(ledger, number):
     return lambda tx: ledger.append(tx, "decided", {"n": number}, entry=f"e{number:03}", terms=["tool:x"])
 
 
+@pytest.mark.invariant("what could not be filed now is filed with the next")
 @pytest.mark.parametrize("lost", ["the group that is to have it filed", "the filing itself"])
 def test_what_could_not_be_filed_is_filed_with_the_next(ledger, monkeypatch, lost):
     """Neither a group that is taken back nor a disk that is full for a moment ends the filing for good."""

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from ground import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -176,7 +177,7 @@ def test_values_never_raise_and_masking_twice_changes_nothing(value):
 
 
 @pytest.mark.parametrize("row", SHAPES, ids=row_id)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     before=anything,
     after=anything,
@@ -319,7 +320,7 @@ def shapes(text):
 NOISE = st.text(alphabet="aZ9_.~+/=:$-'\"\\ \n,;{}éK\u212a", max_size=20)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(NOISE, st.sampled_from(SHAPES), st.integers(0, 80)), min_size=1, max_size=4))
 def test_looking_at_long_runs_alone_finds_every_shape(parts):
     """Whole tokens, cut ones and such that touch: what is masked is what one look at the whole text masks."""
@@ -335,7 +336,7 @@ def test_a_shape_is_found_wherever_it_stands(row):
             assert shapes(text) == re.sub(SHAPE, MASK, text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(["MTk4NjIyNDgzNDcxOTI1MjQ4", ".Cl2FMQ", "SK", "0123456789abcdef"]) | NOISE))
 def test_shapes_without_a_prefix_are_found_wherever_they_stand(parts):
     text = "".join(parts) + "".join(reversed(parts)) + "Nz." * 9

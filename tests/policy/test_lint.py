@@ -1,4 +1,5 @@
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ RAW = st.builds(
 CALLS = [ToolCall(tool=tool, server=server) for tool in NAMES[:6] for server in (None, "a", "b", "a__b")]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(RAW, RAW)
 def test_a_rule_called_shadowed_never_decides(first, second):
     rules = RuleSet([rule(first, id="r1"), rule(second, id="r2")])

@@ -36,6 +36,7 @@ def test_a_file_rule_that_cannot_be_right_is_refused_with_its_place(raws):
     assert caught.value.remedy
 
 
+@pytest.mark.invariant("a project's rule never goes by the name of a person's")
 def test_a_projects_rule_never_goes_by_the_name_of_a_persons():
     made = file_rules([{**DENY, "id": "grant-1"}, {**DENY, "id": "file#1"}], "project", "project")
     assert [each.id for each in made] == ["project#grant-1", "project#file#1"]

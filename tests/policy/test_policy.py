@@ -2,6 +2,7 @@ import math
 from itertools import permutations, product
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def allow(**more):
     return {"tool": "Bash", "action": "allow", **more}
 
 
+@pytest.mark.invariant("critical risk is blocked whatever trust, rules and profiles say")
 def test_ac_007_critical_is_blocked_at_full_trust_and_under_every_allow():
     everything = {
         "rules": [{"pattern": "*", "action": "allow"}],
@@ -342,7 +344,7 @@ def severity(verdict):
     return SEVERITY.index(verdict.word)
 
 
-@settings(max_examples=2500)
+@settings(max_examples=examples(2500))
 @given(RAW, RISK, CALLS, UNIT, PHASE_NAME, DOOR_NAME, st.booleans())
 def test_decide_never_raises_and_critical_never_runs(raw, risk, call, trust, phase, door, released):
     policy = compile_policy(usable(Settings(), raw), door=door, phase=phase)
@@ -357,7 +359,7 @@ def test_decide_never_raises_and_critical_never_runs(raw, risk, call, trust, pha
         assert verdict.decision == "blocked"
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(RAW, RISK, CALLS, UNIT, UNIT, PHASE_NAME, DOOR_NAME)
 def test_more_trust_is_never_more_restrictive(raw, risk, call, one, other, phase, door):
     policy = compile_policy(usable(Settings(), raw), door=door, phase=phase)
@@ -369,7 +371,7 @@ def test_more_trust_is_never_more_restrictive(raw, risk, call, one, other, phase
         assert DECISIONS.index(higher.decision) <= DECISIONS.index(lower.decision)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(RAW, RULE, RISK, CALLS, UNIT, PHASE_NAME, DOOR_NAME, st.booleans(), st.booleans())
 def test_an_added_deny_rule_is_never_more_permissive(
     raw, extra, risk, call, trust, phase, door, released, first
@@ -417,7 +419,7 @@ LISTED = st.builds(
 )
 
 
-@settings(max_examples=3500)
+@settings(max_examples=examples(3500))
 @given(RAW | LISTED, RAW, some([0.0, 0.5, 0.85, 1.0]), PHASE_NAME, DOOR_NAME, st.booleans())
 def test_an_unaccepted_project_file_never_makes_any_verdict_more_permissive(
     user, project, trust, phase, door, released
@@ -445,7 +447,8 @@ class Unspeakable(Exception):  # noqa: N818 - hostile on purpose
         return "?"
 
 
-@settings(max_examples=1000)
+@pytest.mark.invariant("an error in any stage is the most restrictive answer")
+@settings(max_examples=examples(1000))
 @given(
     RAW,
     RISK,

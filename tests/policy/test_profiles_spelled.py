@@ -6,6 +6,7 @@ from checkrein.execute.names import plain_name
 from policy.test_profiles import word
 
 
+@pytest.mark.invariant("a name as scripts spell it refuses and asks too, and allows nothing")
 @pytest.mark.parametrize(
     ("lists", "expected"),
     [

@@ -2,6 +2,7 @@ import datetime
 import math
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,6 +130,7 @@ def test_a_rule_names_tools_and_servers(raw, yes, no):
     assert [matched(rules, name) for name in no] == [None] * len(no)
 
 
+@pytest.mark.invariant("no server has another one's tool allowed by giving its own tool that whole name")
 @pytest.mark.parametrize(
     "raw", [{"tool": "mcp__mail__read"}, {"pattern": "mcp__mail__*"}, {"pattern": "mcp__m*read"}]
 )
@@ -146,6 +148,7 @@ def test_no_server_has_a_tool_allowed_by_calling_it_as_another_servers(raw):
 WHEN = {"when": {"n": {"gt": 5}}}
 
 
+@pytest.mark.invariant("a condition that cannot be tested makes deny and ask rules match, allow rules not")
 @pytest.mark.parametrize("arguments", [{}, {"n": "6"}, {"n": math.nan}, {"n": None}])
 def test_a_condition_that_cannot_be_tested_binds_deny_and_ask_but_not_allow(arguments):
     for action, expected in (("deny", "r1"), ("ask", "r1"), ("allow", None)):
@@ -232,7 +235,7 @@ CALLS = st.builds(
 )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(RULES, CALLS)
 def test_the_index_agrees_with_a_linear_reading(raws, call):
     rules = made(*raws)

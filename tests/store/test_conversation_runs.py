@@ -39,6 +39,7 @@ def a_call(call="c1", **more):
     return {**dict.fromkeys(CALL, ""), **times, **given, **more}
 
 
+@pytest.mark.invariant("of all who would go on with a run, or end it, one does")
 def test_a_run_changes_from_the_state_and_holder_expected(talk):
     talk.write(lambda tx: insert(tx, "chat_run", a_run(holder="h1")))
     tries = [
@@ -54,6 +55,8 @@ def test_a_run_changes_from_the_state_and_holder_expected(talk):
     assert unfinished_runs(talk) == [] and len(runs_of(talk, "s1", 5)) == 1
 
 
+@pytest.mark.invariant("of all who would carry a call out, one does")
+@pytest.mark.invariant("a call that is known changes by compare-and-set alone")
 def test_a_call_is_written_once_and_changes_from_the_status_expected(talk):
     assert talk.write(lambda tx: add_call(tx, a_call()))
     assert not talk.write(lambda tx: add_call(tx, a_call(status="completed")))

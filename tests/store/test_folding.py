@@ -91,6 +91,9 @@ def test_the_log_begins_anew_although_somebody_wrote_meanwhile(store, small, mon
     assert 0 < pages < 20
 
 
+@pytest.mark.invariant(
+    "what goes wrong here (a full disk) leaves everything in the log, where all can read it"
+)
 def test_one_that_fails_harms_no_commit_and_is_tried_again(store, small, monkeypatch):
     tried, connected = [], folding._connected
 

@@ -152,6 +152,9 @@ def hides(tx):
         raise ValueError("something else") from None
 
 
+@pytest.mark.invariant(
+    "rows that were lost take the group along, even where the work that met the error goes on"
+)
 @pytest.mark.parametrize("met_by", [goes_on, hides])
 def test_whoever_meets_an_error_of_another_and_says_nothing_saves_no_row_and_is_not_blamed(store, met_by):
     def unwritable(tx):

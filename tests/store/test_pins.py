@@ -65,6 +65,7 @@ def test_the_newest_version_is_kept_when_the_clock_goes_back(store):
     assert "9" in [each.definition for each in pins_of(store, "s")]
 
 
+@pytest.mark.invariant("a row that is not wholly what was written accepts nothing")
 @pytest.mark.parametrize(
     "change",
     [

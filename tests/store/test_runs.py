@@ -59,6 +59,7 @@ def test_only_its_holder_puts_a_run_away_and_once(store):
     assert (found.state, found.rests, found.suspended, found.calls) == ("waiting", 1, "bytes", 3)
 
 
+@pytest.mark.invariant("of all who would go on with a run, one does")
 def test_of_all_who_claim_a_run_one_gets_it(store):
     store.write(lambda tx: add_run(tx, row()))
     store.write(lambda tx: suspend_run(tx, rested(row())))

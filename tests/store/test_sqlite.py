@@ -138,6 +138,7 @@ def test_a_folder_that_cannot_be_made_is_explained(home):
         SqliteStore.open(state_dir())
 
 
+@pytest.mark.invariant("a durable work is on the disk before anyone hears of it")
 def test_durable_work_is_synced_and_the_rest_is_not(monkeypatch):
     store = SqliteStore.open(state_dir())
     modes = []
@@ -233,6 +234,9 @@ def test_threads_that_come_and_go_leave_no_file_open():
     store.close()
 
 
+@pytest.mark.invariant(
+    "who does not want to hear any more (a loop that ended, a future given up) harms no other"
+)
 def test_who_does_not_want_to_hear_any_more_takes_nobody_along():
     """A loop that ended, a future given up: the works queued beside theirs are still answered."""
     store = SqliteStore.open(state_dir())

@@ -140,6 +140,7 @@ def test_a_busy_writer_does_not_starve_another(store):
     assert len([row for row in records.after(store, 0) if row[0] <= 2_000]) == 200
 
 
+@pytest.mark.invariant("what follows a commit never takes it back, nor the writer with it")
 def test_what_follows_a_commit_never_takes_it_back_nor_the_writer_with_it(store):
     def works(tx):
         tx.after(lambda: 1 / 0)

@@ -73,6 +73,7 @@ def test_what_will_never_work_is_not_tried_again(outlet):
     until(lambda: one.sent == 1)
 
 
+@pytest.mark.invariant("a channel's failure is a line in the journal")
 def test_whatever_a_channel_raises_ends_in_the_journal(outlet):
     one = outlet(*[RuntimeError("with s3cret")] * 3)
     one.put(NOTICE)
@@ -115,6 +116,7 @@ def test_each_address_is_one_channel():
     assert [each.name for each in found] == ["json://[masked]", "slack://[masked]", "https://c/[masked]"]
 
 
+@pytest.mark.invariant("nobody counts as reachable through a channel that cannot exist here")
 def test_nobody_is_reachable_through_what_cannot_be_sent(monkeypatch):
     urls = Notify(urls=("json://a",))
     assert not reaches(Notify())

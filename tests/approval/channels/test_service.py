@@ -8,6 +8,7 @@ from checkrein.approval.channels.service import MISSING, Service, is_installed
 NOTICE = Notice("asked", "A title: \\n stays", "| echo <b>&amp; :smile: \\n\n| second")
 
 
+@pytest.mark.invariant("nothing in a notice is interpreted, neither escapes nor emoji names")
 def test_a_notice_arrives_through_apprise_as_it_is(receiver):
     assert is_installed()
     channel = Service(receiver.apprise)

@@ -71,6 +71,7 @@ def test_a_refusal_says_whether_it_will_stay_one(receiver, status, lasting):
     assert caught.value.lasting is lasting
 
 
+@pytest.mark.invariant("a redirect is not followed")
 def test_a_redirect_is_not_followed(receiver):
     receiver.status, receiver.headers = 307, {"Location": receiver.url}
     with pytest.raises(Undelivered, match="307"):

@@ -5,6 +5,7 @@ import string
 
 import msgspec
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
@@ -112,7 +113,7 @@ def _unique(parts):
     return tuple(found)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_whatever_was_branched_stopped_or_cut_each_call_is_sent_with_one_result(data):
     roles = data.draw(st.lists(_ROLES, max_size=8))
@@ -131,7 +132,7 @@ def test_a_result_whose_call_a_summary_stands_for_is_not_sent():
 # -- names ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.text(max_size=90) | st.text("ab._", max_size=70), unique=True, max_size=12))
 def test_names_are_such_as_every_provider_takes_and_lead_back(names):
     known = Names(names)
@@ -181,7 +182,7 @@ def test_an_answer_is_kept_in_parts_and_sent_again_as_it_came():
     assert [each.part_kind for each in plain.parts] == ["text", "tool-call"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.builds(TextPart, st.text(min_size=1, max_size=20))
@@ -310,7 +311,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(_JSON)
 def test_whatever_a_server_returns_can_be_told(content):
     assert isinstance(readable(content), str)

@@ -1,6 +1,7 @@
 """Conversations as Markdown: readable, and nothing that is said passes for the structure around it."""
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,7 +95,7 @@ def test_no_text_ends_the_fence_around_it():
         assert len(came(whole)) == 2 and text in came(whole)[1][1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.text(alphabet="#> `~<-!\n\rUserAssistant·[]:x", max_size=60), min_size=1, max_size=4))
 def test_any_talk_comes_back(texts):
     texts = [text for text in texts if text.strip()]
@@ -103,7 +104,7 @@ def test_any_talk_comes_back(texts):
         assert [said for _, said in came(written(SESSION, talk(*texts)))] == wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200))
 def test_any_file_is_read_or_refused(text):
     for given_text in (text, f"## User\n{text}"):

@@ -4,6 +4,7 @@ import itertools
 import threading
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -253,7 +254,9 @@ def test_what_a_person_types_is_never_query_syntax(sessions, query):
     assert len(sessions.search(query)) == 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.text(max_size=40))
 def test_any_text_is_kept_and_may_be_asked(sessions, text):
     made = sessions.create(f"t{text}")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -155,7 +156,9 @@ def test_too_large_a_file_is_refused_unread(sessions):
             read(sessions, text)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_a_file_with_anything_changed_is_kept_or_refused(sessions, told, data):
     file = json.loads(export_json(sessions, told.id))

@@ -4,6 +4,7 @@ import re
 import sqlite3
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,13 +89,13 @@ def test_what_is_not_there_is_not(text, query):
     assert not finds(text, query)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_finds_itself_or_has_no_words(text):
     assert finds(text, text) or not asked(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_a_snippet_is_a_piece_of_the_text(text, query):
     pieces = snippet(text, query)
@@ -102,7 +103,7 @@ def test_a_snippet_is_a_piece_of_the_text(text, query):
     assert all(piece for _, piece in pieces)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(alphabet='ab"*-:^(){}+ANDORNOTEﾊﾞ東京', max_size=30))
 def test_a_query_is_words_in_quotes_and_nothing_else(text):
     assert re.fullmatch(r'("[\w ]+"( \*)?( AND "[\w ]+"( \*)?)*)?', asked(text))

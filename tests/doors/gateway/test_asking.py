@@ -121,6 +121,7 @@ def test_signs_of_life_are_sent_while_a_person_is_asked(asking, pipeline, ask, m
     assert {each["progressToken"] for each in steps} == {"t"} and settled.state == "approved"
 
 
+@pytest.mark.invariant("a call that nobody was asked about does not run")
 def test_nobody_to_ask_means_wait_and_nothing_runs(asking, pipeline, ask):
     async def during(_ear, _task):
         """Nothing happens."""
@@ -181,6 +182,7 @@ def test_questions_left_open_are_bounded(asking, ask, monkeypatch):
     assert len(asking._open) == 2 and asking.left_open(call) == entry
 
 
+@pytest.mark.invariant("a question nobody answered in time is a no, whoever comes with a yes later")
 def test_a_question_whose_time_is_over_is_a_no_when_somebody_comes_for_it(asking, pipeline, ask, clock):
     _, entry, verdict = ask()
     assert asyncio.run(asking.so_far(entry, verdict)) is None

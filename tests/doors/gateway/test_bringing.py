@@ -34,9 +34,8 @@ def test_an_allowed_call_runs_and_is_on_the_record(visitor):
     assert visitor.house.ran("echo") == [{"n": 0}]
 
 
+@pytest.mark.invariant("a verdict lets one call run, once, whoever brings it and however often")
 def test_a_verdict_lets_one_call_run_however_often_it_is_brought(visitor, monkeypatch):
-    """INVARIANT: a verdict lets one call run, once, whoever brings it and however often."""
-
     async def work():
         call, entry = await visitor.judged("echo")
         found = await asyncio.gather(*(visitor.carry(call, entry) for _ in range(5)))
@@ -74,9 +73,8 @@ def test_what_is_remembered_of_calls_does_not_grow_for_ever(visitor, monkeypatch
     ],
     ids=lambda change: next(iter(change)),
 )
+@pytest.mark.invariant("what runs is the very call that was allowed or approved, as the ledger has it")
 def test_what_runs_is_the_very_call_that_was_judged(visitor, change):
-    """INVARIANT: what runs is the very call that was allowed or approved, as the ledger has it."""
-
     async def work():
         call, entry = await visitor.judged("echo", {"n": 1})
         other = msgspec.structs.replace(call, **change)
@@ -184,9 +182,8 @@ def test_arguments_a_person_wrote_run_in_the_place_of_the_others(visitor, asking
     assert visitor.house.ran("echo") == [{"n": 2}]
 
 
+@pytest.mark.invariant("a verdict is about the tool as it was accepted when it was given")
 def test_a_verdict_is_about_the_tool_as_it_was_accepted_then(visitor):
-    """INVARIANT: a verdict is about the tool as it was accepted when it was given."""
-
     async def work():
         call, entry = await visitor.judged("echo")
         await visitor.made("evolve")

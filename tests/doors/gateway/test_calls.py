@@ -222,6 +222,7 @@ def test_progress_comes_with_the_clients_own_token(house, add):
     run(house, work)
 
 
+@pytest.mark.invariant("what is executed is what was judged, and nothing a client put beside it")
 def test_nothing_a_client_puts_beside_the_arguments_reaches_the_server(house, add):
     async def work(guest):
         await guest.call("srv__echo", task={"ttl": 1}, requestState="x", inputResponses={"q": 1}, other=2)
@@ -348,6 +349,7 @@ def test_a_client_that_cannot_be_asked_is_denied_by_default(house):
     asyncio.run(main())
 
 
+@pytest.mark.invariant("an approved call runs at most once, whatever is clicked, sent again or killed")
 def test_where_questions_may_wait_the_same_call_comes_back_for_the_answer_exactly_once(
     house, pipeline, user_settings
 ):
@@ -445,6 +447,7 @@ def test_edited_arguments_are_what_runs_and_must_fit_the_schema(house, pipeline)
     run(house, work)
 
 
+@pytest.mark.invariant("what goes on is what was approved, not what the client sent")
 def test_a_call_approved_with_other_arguments_goes_on_with_those(house, pipeline):
     """The server wants to know more before it answers, and the client comes back with what it sent first."""
 
@@ -465,6 +468,7 @@ def test_a_call_approved_with_other_arguments_goes_on_with_those(house, pipeline
     asyncio.run(main())
 
 
+@pytest.mark.invariant("a deny that came after the yes outranks it")
 def test_a_deny_between_question_and_answer_wins(house, add):
     async def work(guest):
         guest.answers = {}
@@ -575,6 +579,7 @@ def test_a_call_taken_back_while_its_verdict_is_written_leaves_no_question_and_n
 
 @pytest.mark.parametrize("first", ["echo", "fail", "error"])
 @pytest.mark.parametrize("second", ["weblookup", "delete_all"])
+@pytest.mark.invariant("a session that read an untrusted result is not trusted with outward calls unasked")
 def test_after_an_untrusted_result_what_can_send_or_destroy_is_asked_about(house, add, first, second):
     async def work(guest):
         answer = await guest.raw("tools/call", {"name": f"srv__{first}"})

@@ -34,6 +34,7 @@ def waiting(house, work):
 
 
 @pytest.mark.parametrize("how", ["refused", "taken away"])
+@pytest.mark.invariant("a yes is to the tool as it was accepted when it was asked about")
 def test_a_tool_refused_between_question_and_answer_does_not_run(house, how):
     async def work(guest, task):
         if how == "refused":

@@ -50,6 +50,7 @@ def test_a_new_tool_is_hidden_until_a_person_accepts_it(catalogue):
     assert catalogue.hidden("fs__read_file") == ""
 
 
+@pytest.mark.invariant("what nobody accepted in exactly this version is never offered")
 def test_rug_pull_a_tool_that_changes_after_acceptance_is_hidden_at_once(catalogue, clock):
     learn(catalogue, "fs", READ)
     accept(catalogue, "fs")
@@ -145,6 +146,7 @@ def test_a_look_alike_does_not_step_in_when_the_first_one_changes(catalogue, clo
     assert names(catalogue) == []
 
 
+@pytest.mark.invariant("no two names that look alike are offered at once")
 def test_two_names_that_meet_when_put_together_are_offered_once(catalogue, clock):
     learn(catalogue, "a_", {**READ, "name": "b"})
     learn(catalogue, "a", {**READ, "name": "_b"})
@@ -224,6 +226,7 @@ def test_a_poisoned_description_is_flagged(catalogue):
     assert "\u202e" not in row["shown"] and "<U+202E>" in row["shown"]
 
 
+@pytest.mark.invariant("what is accepted is what was shown")
 def test_acceptance_of_a_stale_hash_is_refused_and_nothing_else_with_it_accepted(catalogue, pipeline):
     other = {**READ, "name": "list_files"}
     learn(catalogue, "fs", READ, other)

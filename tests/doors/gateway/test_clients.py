@@ -56,6 +56,10 @@ def test_what_was_not_declared_cannot_be_asked():
     assert not client().can("roots") and client(roots={}).can("roots")
 
 
+@pytest.mark.invariant(
+    "nobody who did not read the question can answer it, not even one who can write to the pipe its "
+    "client answers through"
+)
 def test_the_number_of_a_question_cannot_be_guessed():
     """A program of the same user may write into the pipe a client answers through, without reading it."""
 
@@ -76,6 +80,7 @@ def test_the_number_of_a_question_cannot_be_guessed():
     asyncio.run(main())
 
 
+@pytest.mark.invariant("an answer reaches only what was asked of this very client")
 def test_an_answer_reaches_only_what_was_asked_of_this_very_client():
     async def main():
         one, two = client(), client()

@@ -113,6 +113,7 @@ def test_what_is_not_sent_is_said_not_to_have_run(behind, evidence):
         (PipeError("It is not there."), "unsent", ("cancelled", "not sent")),
     ],
 )
+@pytest.mark.invariant("a call whose fate is unknown is recorded as unknown, and never sent again by us")
 def test_a_call_whose_fate_is_unknown_is_recorded_as_unknown_and_never_sent_again_by_us(error, kind, told):
     came, kept = watch(raising(error))
     assert came.kind == kind and kept == [("e1", *told)]

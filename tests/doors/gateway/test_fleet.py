@@ -83,6 +83,7 @@ def test_a_server_that_is_changed_is_started_anew(house):
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"mcpServers": {"srv": {}}}', '{"mcpServers": {"a b": {"command": "x"}}}']
 )
+@pytest.mark.invariant("a broken edit keeps the last good configuration, and says so")
 def test_a_broken_edit_keeps_the_last_good_file_and_says_so_once(house, text):
     async def work(guest):
         process, said = pid(house), len(house.said)
@@ -134,6 +135,7 @@ def test_everything_ends_with_the_gateway(house):
     asyncio.run(main())
 
 
+@pytest.mark.invariant("who is alone with a server now was not alone with it before")
 def test_who_uses_a_connection_is_known_until_they_leave_and_that_somebody_did_after(house):
     async def work(guest):
         await guest.call("srv__echo")

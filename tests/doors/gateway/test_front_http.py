@@ -367,6 +367,7 @@ def test_who_cannot_be_asked_is_not_looked_up_and_speaks_for_nobody(serve):
     assert front.hub.met[0].speaks_for_person is False and not asked
 
 
+@pytest.mark.invariant("a question put to a person's client is not answered by a program that an agent runs")
 def test_a_question_is_not_answered_by_somebody_else(serve):
     people = [True, False]
     front = serve(speaks=lambda peer: people.pop(0))
@@ -426,6 +427,7 @@ def test_a_token_cut_or_changed_is_none(front, client):
         assert front.client(wrong).ask("initialize").status == 401
 
 
+@pytest.mark.invariant("with its token all that a client has here ends at once")
 def test_with_its_token_everything_of_a_client_ends_at_once(front, store, client):
     client.open()
     listener, waiting = (front.beside(client) for _ in range(2))
@@ -800,6 +802,7 @@ def test_so_many_connections_are_open_at_once(serve):
     assert front.client().open().status == 200
 
 
+@pytest.mark.invariant("nor more than two of one client's together, however many requests it sends at once")
 def test_one_client_s_requests_together_take_a_bounded_amount_of_memory(front, client, monkeypatch):
     monkeypatch.setattr(http_answers, "MOST_HELD", 100_000)
     client.open()
@@ -816,6 +819,7 @@ def test_one_client_s_requests_together_take_a_bounded_amount_of_memory(front, c
     assert front.beside(client).ask("echo", {"much": "x" * 70_000}, 3).status == 200
 
 
+@pytest.mark.invariant("who has no token keeps nobody out")
 def test_who_has_no_token_keeps_nobody_out(serve):
     """A page in a browser, or another user, may hold as many connections as there are, and use them."""
     front = serve(limits={"connections": 4})

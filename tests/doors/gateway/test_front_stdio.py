@@ -279,6 +279,7 @@ def test_whatever_comes_between_requests_every_one_of_them_is_answered(run):
 # Requests
 
 
+@pytest.mark.invariant("an error is an answer, never a result")
 def test_errors_are_answers_and_tell_no_secrets(run):
     async def test(peer):
         await peer.open()
@@ -451,9 +452,8 @@ def test_an_envelope_on_initialize_makes_it_no_less_a_handshake(run):
 # Ends
 
 
+@pytest.mark.invariant("a client that left has nothing under way any more")
 def test_a_client_that_leaves_has_nothing_under_way_any_more(run):
-    """INVARIANT: a client that left has nothing under way any more."""
-
     async def test(peer):
         await peer.open()
         await peer.write(ask(1, "wait"), ask(2, "wait"))
@@ -491,9 +491,8 @@ def test_a_client_that_says_nothing_and_leaves_was_never_met(run):
     run(test)
 
 
+@pytest.mark.invariant("a client that does not read what it is sent is not read from either")
 def test_a_client_that_does_not_read_is_not_read_from(run):
-    """INVARIANT: a client that does not read what it is sent is not read from either."""
-
     async def test(peer):
         await peer.open()
         await peer.write(ask(1, "much", size=4 << 20))
@@ -507,9 +506,8 @@ def test_a_client_that_does_not_read_is_not_read_from(run):
     run(test)
 
 
+@pytest.mark.invariant("a client that never reads takes a bounded amount of memory")
 def test_a_client_that_never_reads_is_let_go(run):
-    """INVARIANT: a client that never reads takes a bounded amount of memory."""
-
     async def test(peer):
         await peer.open()
         await peer.write(*(ask(n, "much", size=8 << 20) for n in range(12)))
@@ -583,6 +581,7 @@ def test_a_name_shows_nothing_but_text():
     assert len(shown) == 40
 
 
+@pytest.mark.invariant("what a client sends and does not wait for takes a bounded amount of memory")
 def test_one_client_s_requests_together_take_a_bounded_amount_of_memory(run, monkeypatch):
     monkeypatch.setattr(front_stdio, "MOST_HELD", 100_000)
 

@@ -162,6 +162,7 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(gateway, monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("streams", ["the agent's", "its own", "none"])
+@pytest.mark.invariant("a question is not answered by a program that an agent runs")
 def test_only_a_pump_that_the_agent_itself_talks_to_brings_answers(gateway, monkeypatch, streams):
     """This process is the agent; the pump is its child, as after `exec` in one of the agent's commands."""
     heard = []
@@ -201,6 +202,7 @@ def test_only_a_pump_that_the_agent_itself_talks_to_brings_answers(gateway, monk
             each.communicate()
 
 
+@pytest.mark.invariant("what a server made long to look at holds up no client meanwhile")
 def test_a_long_look_at_definitions_holds_up_nobody(gateway, monkeypatch):
     rows, turns = [{"name": str(number)} for number in range(50)], []
 

@@ -75,6 +75,7 @@ def test_what_policy_always_refuses_is_not_listed(visitor, add):
     asyncio.run(work())
 
 
+@pytest.mark.invariant("what a server says of its tools never says that it is trusted")
 def test_a_server_nobody_vouches_for_says_nothing_of_trust(visitor):
     visitor.house.server(
         "far", source=SERVER.replace('"readOnlyHint": True', '"readOnlyHint": True, "pinned": True')

@@ -46,10 +46,16 @@ def test_a_head_is_known_again_whatever_its_length(length):
         b"\r",
     ],
 )
+@pytest.mark.invariant(
+    "every letter but the digits is the same, and the digits are those of one plain number"
+)
 def test_a_length_that_is_no_plain_number_is_left_to_the_parser(digits):
     assert again().find(post(b"abc", digits)) is None
 
 
+@pytest.mark.invariant(
+    "every letter but the digits is the same, and the digits are those of one plain number"
+)
 def test_every_letter_of_a_head_counts():
     whole, start = post(b"abc"), post(b"").index(b"0")
     known = again()
@@ -80,6 +86,7 @@ def test_every_letter_of_a_head_counts():
         (post(b"abc").replace(b" t", b" " + b"t" * 8_200), []),
     ],
 )
+@pytest.mark.invariant("the request keeps its connection alive, and nothing but its length says how it ends")
 def test_an_unusual_head_is_not_remembered(data, pairs):
     assert again(data, pairs) is None
 
@@ -245,6 +252,7 @@ def test_what_comes_behind_a_body_is_another_request():
     assert len(seen) == 2 and written[-1].startswith(b"HTTP/1.1 400 ")
 
 
+@pytest.mark.invariant("that is for requests that come alone")
 def test_who_sends_before_it_was_answered_waits_for_its_turn():
     known, (seen, written, _) = both(post(b"abc"), (post(b"wait"), 0), post(b"next"))
     assert known == 1 and len(seen) == 3

@@ -47,6 +47,7 @@ def test_a_body_whose_sender_left_is_none():
     assert body_of(Coming(leaves=True)) is None
 
 
+@pytest.mark.invariant("no more than one message is ever held, whatever length was announced")
 def test_more_than_a_message_is_never_held():
     assert len(body_of(Coming(b" " * LARGEST))) == LARGEST
     for bodies in ([b" " * (LARGEST + 1)], [b" " * LARGEST, b" "], [b" " * LARGEST, b"  ", b"never read"]):

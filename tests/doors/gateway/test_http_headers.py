@@ -22,6 +22,7 @@ def test_headers_are_read_by_name():
 @pytest.mark.parametrize(
     "name", [b"host", b"authorization", b"mcp-name", b"mcp-param-x", b"content-type", b"x"]
 )
+@pytest.mark.invariant("a header that decides anything comes once")
 def test_what_comes_twice_is_refused(name):
     _, refusal = read([(name, b"a"), (b"accept", b"b"), (name, b"a")])
     assert refusal == (400, f"The header {name.decode()} comes twice.")
@@ -48,6 +49,7 @@ def test_our_own_names(host):
     "host",
     [b"", b"127.0.0.1", b"localhost", b"evil:7330", b"127.0.0.1:7331", b"localhost:7330.evil", b"0:7330"],
 )
+@pytest.mark.invariant("a page reached under another name (DNS rebinding) or from another site gets nothing")
 def test_other_names(host):
     assert foreign({b"host": host}, NAMES)[0] == 403
     assert foreign({}, NAMES)[0] == 403
@@ -112,6 +114,7 @@ def test_announced_lengths(given, found):
     assert length(given) == found
 
 
+@pytest.mark.invariant("nothing here depends on the length of the body, in which alone they may differ")
 def test_a_head_is_looked_at_once_and_says_nothing_of_the_length():
     pairs = [(b"content-type", b"application/json"), (b"accept", b"*/*"), (b"content-length", b"3")]
     head = Head("POST", "/mcp", pairs)
@@ -127,6 +130,7 @@ def test_a_head_that_is_refused_stays_refused():
     assert head.found()[1] == head.found()[1] == (400, "The header x comes twice.")
 
 
+@pytest.mark.invariant("a target that names a host names the one the request says it is for")
 def test_the_path_of_a_target():
     host = [(b"host", b"x")]
     assert [path_of(url, []) for url in (b"/mcp", b"/mcp?a=b", b"/a%20b")] == ["/mcp", "/mcp", "/a b"]

@@ -188,6 +188,7 @@ def test_a_port_that_is_taken_is_said(opened):
             gateway.sign_in("mail")
 
 
+@pytest.mark.invariant("a secret given for one provider is told to no other, whatever the server says later")
 def test_a_secret_given_for_one_provider_is_told_to_no_other(opened):
     with Known("client_secret_post") as provider, Known("client_secret_post") as other:
         gateway = opened(provider.entry())
@@ -206,6 +207,7 @@ def test_a_secret_given_for_one_provider_is_told_to_no_other(opened):
         assert gateway.sign_in("mail")["url"].startswith(other.origin)
 
 
+@pytest.mark.invariant("a sign-in outlives neither the address it was for nor the client it was given to")
 def test_another_client_knows_nothing_of_the_sign_in_before(opened, write):
     with Known("client_secret_post") as provider:
         gateway = opened(provider.entry())

@@ -84,6 +84,7 @@ def test_the_stateless_era_and_its_headers(kind):
         assert "GET" not in [each[0] for each in site.seen]
 
 
+@pytest.mark.invariant("only the headers of the servers file are sent")
 def test_only_the_headers_of_the_servers_file_are_sent(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with Site() as site:
@@ -123,6 +124,7 @@ def test_a_bad_answer_spoils_only_its_own_request(method, error):
         run(spec_for(site), use)
 
 
+@pytest.mark.invariant("whatever goes wrong, the pipe ends with a reason")
 def test_a_connection_that_breaks_leaves_nobody_waiting():
     async def use(upstream, ear):
         waiting = asyncio.create_task(upstream.request("silent", {}, seconds=None))

@@ -88,6 +88,7 @@ def test_a_request_whose_headers_and_body_agree_passes():
 
 @pytest.mark.parametrize("header", list(HEADERS))
 @pytest.mark.parametrize("value", [None, b"", b"other", b"=?base64?dA?=", b"T", "ü".encode()])
+@pytest.mark.invariant("what headers say of a request is what its body says")
 def test_headers_that_disagree_are_refused(header, value):
     found = {name: text for name, text in {**HEADERS, header: value}.items() if text is not None}
     assert code(check_request, found, call()) == HEADER_MISMATCH
@@ -235,6 +236,9 @@ def test_parameters_that_agree(kind, argument, header):
         ("string", {"no": "header"}, b"x"),
         ("string", [1], b"[1]"),
     ],
+)
+@pytest.mark.invariant(
+    "a declared parameter and its header come together and are equal, or do not come at all"
 )
 def test_parameters_that_do_not(kind, argument, header):
     assert code(check, kind, argument, header) == HEADER_MISMATCH

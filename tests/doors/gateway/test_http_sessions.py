@@ -32,6 +32,7 @@ def written(stream, taken):
     return taken.body
 
 
+@pytest.mark.invariant("a session serves the token that opened it")
 def test_a_session_is_found_by_its_own_holder_only():
     place = Place()
     session = place.add(ADA)

@@ -69,6 +69,7 @@ def test_requests_that_come_at_once_are_answered_in_their_order():
     )
 
 
+@pytest.mark.invariant("who sends before it was answered is not read any further")
 def test_who_sends_before_it_was_answered_is_not_read_any_further():
     async def go():
         hold = asyncio.Event()

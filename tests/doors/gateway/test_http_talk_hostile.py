@@ -156,6 +156,7 @@ def test_a_whole_address_that_names_our_host_is_a_path():
     assert found.endswith(b"[/mcp ]")
 
 
+@pytest.mark.invariant("what comes behind a body (trailers) is no header of its request")
 def test_what_comes_behind_a_body_is_no_header():
     app = App()
     asked(app, chunks(b"3\r\nabc\r\n0\r\nAuthorization: Bearer t\r\nHost: evil\r\n\r\n") + GET)
@@ -167,6 +168,7 @@ def test_what_comes_behind_a_body_is_no_header():
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("body", [post(EVIL, b"Upgrade: h2c\r\nConnection: Upgrade\r\n"), None])
+@pytest.mark.invariant("the body of who wishes it is a body, and no request")
 def test_the_body_of_who_wishes_another_protocol_is_a_body(loop, apart, body):
     """Some clients wish it with the first request they send."""
     if body is None:
@@ -197,6 +199,7 @@ def test_what_cannot_be_read_is_said_in_its_turn(loop):
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.invariant("that is said in its turn, never within another response")
 def test_nothing_is_said_within_another_response(loop):
     found, ended = asked(App(slow=0.1, streams=True), GET, b"nonsense\r\n\r\n", loop=loop)
     first, _, second = found.partition(REFUSED)
@@ -214,6 +217,7 @@ def test_a_request_that_was_not_read_to_its_end_is_not_answered_by_the_one_befor
     assert [part[:3] for part in parts] == [b"200", b"400"] and ended
 
 
+@pytest.mark.invariant("who was not told to send its body may leave it out")
 def test_who_was_not_told_to_send_its_body_begins_anew():
     """Whether its body still comes cannot be known: the next request could be taken for it."""
 
@@ -279,6 +283,7 @@ def test_what_has_no_end_is_cut_also_while_another_request_is_answered(loop, beg
 
 
 @pytest.mark.parametrize("end", [b"", b"\r\n"])
+@pytest.mark.invariant("headers and trailers without end are cut, also while an earlier request is answered")
 def test_short_headers_are_cut_before_they_fill_the_memory(end):
     """Each takes far more room than it has letters."""
 

@@ -14,6 +14,7 @@ from checkrein.doors.library.embedded import Embedded
 from checkrein.errors import StoreError
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.verify import verify
+from patience import PATIENCE
 
 # A program that asks, is answered by its own script, and dies where it is told to.
 PROGRAM = """
@@ -58,7 +59,7 @@ def program(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert done.returncode == (-signal.SIGKILL if where else 0), done.stderr
         return done.stdout
@@ -161,7 +162,7 @@ def test_a_forked_program_shares_no_store(room, user_settings):
 def test_a_program_that_ends_without_closing_reports_what_it_did(tmp_path, user_settings, room):
     user_settings('[[rules]]\naction = "allow"\ntool = "look"\n')
     code = "import sys; from checkrein import Gate; Gate(sys.argv[1]).wrap(lambda: 1, name='look')()"
-    subprocess.run([sys.executable, "-c", code, str(room.folder)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(room.folder)], check=True, timeout=PATIENCE)
     room.open()
     assert room.last().result == "success"
 

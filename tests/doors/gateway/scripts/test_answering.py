@@ -1,5 +1,7 @@
 """What comes of one call: each way a call can go, and that a yes is for one call only."""
 
+import pytest
+
 from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
 from patience import soon
 
@@ -10,6 +12,7 @@ def change(bench, sql, *given):
     bench.pipeline.store.write(lambda tx: tx.execute(sql, given))
 
 
+@pytest.mark.invariant("a yes counts for the very call of the very run it was given to, as the ledger has it")
 def test_a_yes_to_one_call_is_no_yes_to_another(bench):
     """The store is made to say that a dangerous call's question is the harmless one that was approved."""
     bench.set(wait_seconds=0.1)
@@ -97,3 +100,72 @@ def test_an_edited_call_that_does_not_fit_is_not_sent(bench):
         assert "srv__strict" in found and bench.house.ran("strict") == []
 
     run(bench, work)
+
+
+async def taken_up(bench, code, meanwhile):
+    """What comes of a call that was approved while no server was open, and what ran of it."""
+    guest = await bench.house.guest(answers={})
+    said = await paused(guest, code)
+    await bench.house.close()
+    entry = said["waiting"][0]["question"]
+    await bench.answer(entry)
+    meanwhile(entry)
+    house = await bench.reopened()
+    try:
+        await soon(lambda: bench.run_row(said["run_id"]).state in ("done", "failed"))
+        back = await house.guest()
+        return outcome(await resumed(back, said["run_id"])), house.ran("echo")
+    finally:
+        await house.close()
+        await bench.house.open()
+
+
+@pytest.mark.invariant("an approved call runs at most once, whatever is resumed, sent again or killed")
+def test_an_approval_that_was_used_before_runs_nothing(bench):
+    """Another server began the call and was killed before it could write that down in the journal."""
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        code = "try { await codemode.srv__echo({}); return 'ran'; } catch (e) { return e.message; }"
+        found, ran = await taken_up(bench, code, bench.pipeline.begin)
+        assert "used before" in found and ran == []
+
+    run(bench, work)
+
+
+@pytest.mark.invariant("a deny that came after the yes outranks it")
+def test_a_deny_that_comes_between_the_yes_and_the_call_outranks_the_yes(bench, add):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        found, ran = await taken_up(bench, CODE % "/tmp/x", lambda _entry: add("deny", "echo"))
+        assert found == "denied" and ran == []
+
+    run(bench, work)
+
+
+@pytest.mark.invariant("a yes is to the tool as it was accepted when it was asked about")
+def test_a_yes_is_not_to_a_tool_that_was_accepted_anew_meanwhile(bench):
+    bench.set(wait_seconds=0.1)
+
+    def changed():
+        rows = {row["name"]: row["state"] for row in bench.hub.catalogue.review("srv")}
+        return rows["echo"] == "changed"
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        code = "try { await codemode.srv__echo({}); return 'ran'; } catch (e) { return e.message; }"
+        said = await paused(guest, code)
+        assert outcome(await evaluate(guest, "await codemode.srv__evolve({}); return 1")) == 1
+        await soon(changed)
+        bench.house.accept("srv", ["echo"])
+        await bench.answer(said["waiting"][0]["question"])
+        found = outcome(await resumed_to_the_end(bench, guest, said["run_id"]))
+        assert "changed meanwhile" in found and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+async def resumed_to_the_end(bench, guest, run_id):
+    await soon(lambda: bench.run_row(run_id).state in ("done", "failed"))
+    return await resumed(guest, run_id)

@@ -115,3 +115,16 @@ def test_looking_sweeps_now_and_then(bench, clock, monkeypatch, up):
         assert bench.run_row(again["run_id"]) is not None
 
     run(bench, work)
+
+
+@pytest.mark.invariant("a run is shown to whoever started it, and to people")
+def test_another_client_hears_nothing_of_a_run(bench):
+    async def work():
+        guest = await bench.house.guest()
+        done = (await evaluate(guest, "return 'mine'"))["structuredContent"]
+        other = await bench.house.guest(owner="test:2")
+        refused = await other.call("resume_run", {"run_id": done["run_id"]})
+        assert refused == await other.call("resume_run", {"run_id": "run-nobody"}) and refused["isError"]
+        assert (await bench.hub.scripts.people.run(done["run_id"]))["result"]["result"] == "mine"
+
+    run(bench, work)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+
 TESTS = Path(__file__).parents[3]
 # What a server does: the first runs a script until it waits, the second hears the answer and goes on.
 PROGRAM = r"""
@@ -92,7 +94,7 @@ def test_a_server_that_is_killed_loses_nothing_and_nothing_runs_twice(user_setti
     killed.kill()
     killed.communicate()
     other = server("second", tmp_path, language)
-    out, _ = other.communicate(timeout=120)
+    out, _ = other.communicate(timeout=PATIENCE)
     assert other.returncode == 0
     found = json.loads(out)
     assert found["result"]["status"] == "done", found

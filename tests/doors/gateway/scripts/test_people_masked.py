@@ -1,5 +1,7 @@
 """What people read of agents' scripts is masked, whichever way they ask."""
 
+import pytest
+
 from doors.gateway.scripts.bench import evaluate, outcome, run
 from patience import soon
 
@@ -25,5 +27,22 @@ def test_a_persons_own_script_returns_what_it_returned(bench):
         assert found["result"] == {"token": "hush", "x": 1}
         await soon(lambda: not bench.hub.scripts.live)
         assert (await people.resume(found["run_id"], 1))["result"] == found["result"]
+
+    run(bench, work)
+
+
+@pytest.mark.invariant("what people are shown of a script is masked as the record is")
+def test_the_script_its_calls_and_its_end_are_shown_masked(bench):
+    code = """
+await codemode.srv__echo({token: 'hush', note: 'api_key=sk-live-0123456789abcdef0123'});
+return {token: 'hush', x: 1};"""
+
+    async def work():
+        guest = await bench.house.guest()
+        assert outcome(await evaluate(guest, code)) == {"token": "hush", "x": 1}
+        shown = await bench.hub.scripts.people.run(bench.last_run().id)
+        assert "srv__echo" in shown["source"] and "sk-live" not in str(shown)
+        assert "hush" not in str([shown["timeline"], shown["result"]])
+        assert shown["result"]["result"]["x"] == 1 and len(shown["timeline"]) == 1
 
     run(bench, work)

@@ -99,6 +99,7 @@ def test_a_person_says_no(bench):
     run(bench, work)
 
 
+@pytest.mark.invariant("a call that nobody was asked about does not run")
 def test_a_client_that_cannot_ask_gets_a_refusal_unless_the_profile_falls_back(bench):
     async def work():
         guest = await bench.house.guest(capabilities={})
@@ -258,6 +259,7 @@ def test_an_answer_given_while_no_server_runs_is_found_at_the_start(bench):
     run(bench, work)
 
 
+@pytest.mark.invariant("exactly one goes on with a run, however many wait for its answers")
 def test_of_two_that_would_go_on_one_does(bench):
     bench.set(wait_seconds=0.1)
 
@@ -327,7 +329,7 @@ try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason;
     run(bench, work)
 
 
-def test_a_deny_that_comes_after_the_yes_outranks_it(bench, add):
+def test_a_deny_that_comes_before_the_answer_outranks_a_yes(bench, add):
     bench.set(wait_seconds=0.1)
 
     async def work():
@@ -356,6 +358,7 @@ try { await codemode.srv__echo({path: "/tmp/../etc/passwd"}); } catch (e) { retu
     run(bench, work)
 
 
+@pytest.mark.invariant("a call whose fate is unknown is sent again only where twice is the same as once")
 @pytest.mark.parametrize(("tool", "again"), [("read_crash", True), ("crash", False)])
 def test_a_call_whose_fate_is_unknown_is_sent_again_only_where_that_does_no_harm(bench, tool, again):
     source = SERVER.replace(
@@ -394,6 +397,7 @@ def test_a_script_can_narrow_what_it_may_call_and_never_widen_it(bench):
     run(bench, work)
 
 
+@pytest.mark.invariant("a refusal that ends the script cannot be caught by it")
 @BOTH
 def test_a_fatal_refusal_cannot_be_swallowed(bench, language):
     swallow = {
@@ -635,5 +639,23 @@ def test_a_run_that_died_before_any_rest_has_failed(bench):
         finally:
             await house.close()
         await bench.house.open()
+
+    run(bench, work)
+
+
+@pytest.mark.invariant(
+    "nobody is asked before the script is put away, so that nothing that waits can be lost"
+)
+def test_a_script_is_put_away_before_the_question_is_on_the_record(bench):
+    bench.set(wait_seconds=0.1)
+
+    async def work():
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, ONE["javascript"])
+        rows = bench.pipeline.store.query("SELECT entry FROM record ORDER BY seq")
+        entries = [row[0] for row in rows]
+        # The run's own records are its start and its rest; the question comes after both.
+        question = entries.index(said["waiting"][0]["question"])
+        assert [at for at, each in enumerate(entries) if each == said["run_id"]][1] < question
 
     run(bench, work)

@@ -51,6 +51,7 @@ def test_a_script_that_is_taken_back_while_it_is_written_down_ends(bench, skippe
     run(bench, work)
 
 
+@pytest.mark.invariant("writes come one after another, so that this one sees all that was under way before")
 @pytest.mark.parametrize("word", ["approved", "denied"])
 def test_a_script_that_is_ended_while_it_goes_on_ends(bench, word):
     """The person answered, the run is claimed, and at that very moment somebody ends it."""

@@ -31,6 +31,7 @@ async def ended(bench, run_id):
     await soon(lambda: bench.run_row(run_id).state in ("done", "failed"))
 
 
+@pytest.mark.invariant("a script that is taken up again is as tainted, and as often refused, as it was")
 def test_what_a_script_read_before_the_server_died_still_taints_it(bench):
     """Its next call that goes out is asked about, though the answer that tainted it came from the journal."""
     code = """
@@ -57,6 +58,7 @@ try { await codemode.srv__weblookup({}); return "ran"; } catch (e) { return e.re
     asyncio.run(work())
 
 
+@pytest.mark.invariant("a script that is taken up again is as tainted, and as often refused, as it was")
 def test_refusals_before_the_server_died_are_counted(bench):
     code = """
 await codemode.srv__strict({n: 1});
@@ -86,6 +88,7 @@ const all = await Promise.allSettled([1, 2].map((n) => codemode.srv__echo({n})))
 return all.map((each) => each.status === "fulfilled" ? each.value.content[0].text : each.reason.message);"""
 
 
+@pytest.mark.invariant("what a person wrote instead runs, or nothing does")
 def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
     """They are nowhere in the clear; when a restart lost them, the call as it was first must not run."""
     bench.set(wait_seconds=0.1)
@@ -109,6 +112,7 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
     run(bench, work)
 
 
+@pytest.mark.invariant("a call a person edited is never sent as it was first")
 def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(bench):
     """Though its tool only reads and the policy allows it by then."""
     source = SERVER.replace('tool("slow")', 'tool("slow", annotations={"readOnlyHint": True})')
@@ -163,5 +167,30 @@ def test_a_call_nobody_was_asked_about_is_judged_when_its_script_is_taken_up(ben
             assert len(house.ran("echo")) == (1 if allowed else 0)
             (row,) = bench.rows(run_id)
             assert row.state == ("done" if allowed else "denied")
+
+    run(bench, work)
+
+
+@pytest.mark.invariant("an answer from the journal goes only to the very call it was an answer to")
+def test_an_answer_that_the_store_gives_to_another_tool_ends_the_script(bench):
+    code = """
+await codemode.srv__strict({n: 1});
+const said = await codemode.srv__echo({n: 2});
+try { await codemode.srv__slow({seconds: 20}); } catch (e) {}
+return said.content[0].text;"""
+
+    async def work():
+        bench.settings(ASKS_STRICT)
+        guest = await bench.house.guest(answers={})
+        said = await paused(guest, code)
+        await bench.answer(said["waiting"][0]["question"])
+        await soon(lambda: bench.house.ran("slow"))
+        sql = "UPDATE run_call SET tool = 'srv__read_notes' WHERE run = ? AND tool = 'srv__echo'"
+        bench.pipeline.store.write(lambda tx: tx.execute(sql, (said["run_id"],)))
+        async with another(bench) as house:
+            await ended(bench, said["run_id"])
+            back = await house.guest()
+            assert failure(await resumed(back, said["run_id"]))["kind"] == "diverged"
+            assert len(house.ran("echo")) == 1
 
     run(bench, work)

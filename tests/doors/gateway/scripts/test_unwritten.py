@@ -7,6 +7,7 @@ from doors.gateway.scripts.bench import evaluate, handed_in, outcome, resumed, r
 from patience import soon
 
 
+@pytest.mark.invariant("no run stays behind that nobody drives")
 @pytest.mark.parametrize("code", ["return 1", "throw new Error('no')"])
 def test_a_run_whose_end_could_not_be_written_ends_when_it_can_be(bench, monkeypatch, code):
     monkeypatch.setattr(desk_module, "_AGAIN_SECONDS", 0.05, raising=False)

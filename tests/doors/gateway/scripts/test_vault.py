@@ -26,6 +26,7 @@ def test_what_was_sealed_opens_for_what_it_is_bound_to(vault, tmp_path):
     assert Vault(tmp_path).open(sealed, "run-1", "suspended", 1) == b"secret words"
 
 
+@pytest.mark.invariant("edited, truncated, swapped or replayed bytes are never taken up")
 @pytest.mark.parametrize(
     "bound", [("run-2", "suspended", 1), ("run-1", "result", 1), ("run-1", "suspended", 2), ("run-1",)]
 )
@@ -35,6 +36,7 @@ def test_swapped_and_replayed_bytes_are_refused(vault, bound):
         vault.open(sealed, *bound)
 
 
+@pytest.mark.invariant("edited, truncated, swapped or replayed bytes are never taken up")
 @given(at=st.integers(0, 200), flip=st.integers(1, 255))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_edited_bytes_are_refused(vault, at, flip):
@@ -44,6 +46,7 @@ def test_edited_bytes_are_refused(vault, at, flip):
         vault.open(base64.b64encode(bytes(raw)).decode(), "r", "source")
 
 
+@pytest.mark.invariant("edited, truncated, swapped or replayed bytes are never taken up")
 @given(st.integers(0, 60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_truncated_bytes_are_refused(vault, size):

@@ -111,6 +111,10 @@ def test_a_client_that_shows_progress_hears_that_time_passes(bench, monkeypatch)
     run(bench, work)
 
 
+@pytest.mark.invariant(
+    "a script that read an untrusted result is not trusted with outward calls unasked, "
+    "nor is the session that reads what the script returns"
+)
 def test_who_reads_what_a_script_made_of_untrusted_words_has_read_them(bench):
     async def work():
         bench.house.server("srv")
@@ -124,5 +128,24 @@ try { await codemode.srv__weblookup({}); return "ran"; } catch (e) { return e.re
             # Another session is not; a script that reads nothing neither.
             other = await bench.house.guest(owner="test:2")
             assert outcome(await evaluate(other, "await codemode.srv__weblookup({}); return 1")) == 1
+
+    asyncio.run(work())
+
+
+@pytest.mark.invariant("whoever reads what a script made of untrusted words has read them too")
+def test_another_session_that_reads_what_a_script_made_of_untrusted_words_has_read_them(bench):
+    lookup = "try { await codemode.srv__weblookup({}); return 'ran'; } catch (e) { return e.reason; }"
+
+    async def work():
+        bench.house.server("srv", trusted=True)
+        bench.house.server("wild")
+        async with bench.opened():
+            guest = await bench.house.guest(owner="test:1")
+            done = await evaluate(guest, "await codemode.wild__read_notes({}); return 'words';")
+            declines = {"elicitation/create": {"action": "decline"}}
+            other = await bench.house.guest(owner="test:1", answers=declines)
+            assert outcome(await evaluate(other, lookup)) == "ran"
+            assert outcome(await resumed(other, done["structuredContent"]["run_id"])) == "words"
+            assert outcome(await evaluate(other, lookup)) == "elicitation_declined"
 
     asyncio.run(work())

@@ -1,7 +1,7 @@
 """What a person is shown before scripts' calls run, and what their answer means."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict
@@ -53,6 +53,7 @@ def test_several_calls_have_a_choice_each():
     assert form["message"].count("Arguments:") == 2
 
 
+@pytest.mark.invariant("only the word accept is a yes, and of several calls only to those that were ticked")
 @pytest.mark.parametrize(
     ("result", "count", "said"),
     [
@@ -90,7 +91,10 @@ def test_arguments_too_long_to_show_say_so():
     assert "They go on: 9,0" in form["message"] and "checkrein audit show e1" in form["message"]
 
 
+@pytest.mark.invariant("no line of a script begins like a question of ours, and nothing in it is hidden")
 @given(st.text(max_size=400))
+@example("Checkrein asks: may the script make a call?")
+@example("a\u202eb\x00c")
 def test_nothing_in_a_script_looks_like_our_own_words(source):
     lines = wording.marked(source, [question()])
     for line in lines:

@@ -33,6 +33,7 @@ from doors.library.behaviour import CASES, Heard, expected, project_for, seed_tr
 from doors.library.rooms import entries_of, recorded
 from e2e.clients.claude import bash, turns, write
 from e2e.clients.messages import Messages, text_of
+from patience import PATIENCE
 
 ALLOW_BASH = ['rules=[{action="allow",tool="Bash"}]']
 
@@ -494,7 +495,7 @@ def test_a_real_run_stops_and_goes_on_in_another_process(tmp_path):
 
     def process(step, url):
         words = [sys.executable, program, tmp_path, step, url, paths]
-        done = subprocess.run(words, check=False, text=True, capture_output=True, timeout=60)
+        done = subprocess.run(words, check=False, text=True, capture_output=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

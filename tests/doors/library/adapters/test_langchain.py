@@ -14,6 +14,7 @@ from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
 from doors.library.adapters.pages import page_of
 from doors.library.behaviour import CASES
+from patience import PATIENCE
 from server.conftest import Serving
 
 WHY = "LangChain, LangGraph or its SQLite checkpointer is not installed: the adapter is UNTESTED"
@@ -438,7 +439,7 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, garden, tmp_path
     file = str(tmp_path / "checkpoints")
     paths = os.pathsep.join(each for each in sys.path if each)
     command = [sys.executable, "-c", CHILD, str(room.folder), os.getcwd(), file, paths]
-    assert subprocess.run(command, check=False, timeout=60).returncode == 9
+    assert subprocess.run(command, check=False, timeout=PATIENCE).returncode == 9
     with SqliteSaver.from_conn_string(file) as saver:
         agent = garden.agent(room.open(asks="raise"), ROSES, saver=saver)
         [question] = agent.get_state(THREAD).interrupts
@@ -474,7 +475,7 @@ def test_with_the_server_only_a_person_answers(tmp_path, home):
         command = [sys.executable, "-c", SERVED, str(tmp_path / "checkpoints"), paths]
 
         def program():
-            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
         assert "Only a person may do this" in (said := program()) and said.endswith("[]\n")
         [question] = serving.ask("question.list")

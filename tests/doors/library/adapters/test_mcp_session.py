@@ -14,6 +14,7 @@ from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
 from doors.library.adapters.pages import page_of
 from doors.library.behaviour import CASES
+from patience import PATIENCE
 
 pytest.importorskip("mcp", reason="The MCP SDK is not installed: its adapter is UNTESTED")
 
@@ -294,7 +295,7 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, tmp_path):
     did, kept = tmp_path / "did", tmp_path / "kept"
     paths = os.pathsep.join(each for each in sys.path if each)
     command = [sys.executable, "-c", CHILD, str(room.folder), str(did), str(kept), paths]
-    assert subprocess.run(command, check=False, timeout=60).returncode == 9
+    assert subprocess.run(command, check=False, timeout=PATIENCE).returncode == 9
     gate, waits = room.open(asks="raise"), kept.read_text()
     gate.answer(gate.waits(waits), "yes")
     result = asyncio.run(over_stdio(gate, str(did), lambda session: session.resume(waits)))

@@ -16,6 +16,7 @@ from checkrein.testing import ScriptedGate, edit
 from doors.library import rooms
 from doors.library.adapters.pages import page_of
 from doors.library.behaviour import CASES
+from patience import PATIENCE
 from server.conftest import Serving
 
 pydantic_ai = pytest.importorskip(
@@ -392,7 +393,7 @@ def test_a_process_that_dies_while_it_waits_loses_nothing(room, garden, tmp_path
     did, tools = garden
     files = tmp_path / "history", tmp_path / "requests"
     command = [sys.executable, "-c", CHILD, room.folder, os.getcwd(), *files]
-    assert subprocess.run([str(each) for each in command], check=False, timeout=60).returncode == 9
+    assert subprocess.run([str(each) for each in command], check=False, timeout=PATIENCE).returncode == 9
     history = ModelMessagesTypeAdapter.validate_json(files[0].read_bytes())
     requests = REQUESTS.validate_json(files[1].read_bytes())
     gate, model = room.open(asks="raise"), Scripted()
@@ -440,7 +441,7 @@ def test_with_the_server_only_a_person_answers(tmp_path, home):
         command = [sys.executable, "-c", SERVED, str(tmp_path), paths]
 
         def program():
-            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
         assert "Only a person may do this" in (said := program()) and said.endswith("{} []\n")
         [question] = serving.ask("question.list")

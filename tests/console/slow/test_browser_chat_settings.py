@@ -8,7 +8,7 @@ from chat_page import answer, composer, say
 from checkrein.console.views.chat_attached import LIMITS
 from console import browsing
 
-pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
 PERCENT, TOKENS = "when this much of the context is used", "tokens of the newest messages"
 

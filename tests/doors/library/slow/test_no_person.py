@@ -33,9 +33,9 @@ def test_a_program_answers_no_question_that_another_process_of_it_asked(code, ho
     serving = Serving().start()
     try:
         asked = [sys.executable, "-c", ASKS, str(tmp_path)]
-        entry = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+        entry = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout.strip()
         command = [sys.executable, "-c", code, str(tmp_path), entry]
-        tried = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert tried.returncode != 0 and "Only a person may do this" in tried.stderr
         assert serving.records("answered") == []
         [question] = serving.ask("question.list")

@@ -242,7 +242,7 @@ def test_outcomes_earn_trust_and_what_is_below_an_agent_earns_none(serving, star
         "Gate(server=True, agent='inner', session='i', project=sys.argv[1])"
         ".wrap(lambda: 1, name='water', needs_approval=False)()"
     )
-    subprocess.run([sys.executable, "-c", code, project, inner], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, project, inner], check=True, timeout=PATIENCE)
     data = serving.records("finished")[-1]["data"]
     assert data["outcome"] == "unknown" and "comes from inside" in data["evidence"] and data["trust"] == {}
 

@@ -8,7 +8,7 @@ from chat_page import answer, composer, say, settled, waiting
 from console import browsing
 from patience import Awake
 
-pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
 # How much of the conversation lies below what is seen.
 BELOW = """() => {

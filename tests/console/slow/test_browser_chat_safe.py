@@ -9,7 +9,7 @@ from chat_page import answer, composer, say, settled, waiting
 from console import browsing
 from patience import Awake, until
 
-pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
 MARKDOWN = r"""
 # <script>window.hacked=1</script>

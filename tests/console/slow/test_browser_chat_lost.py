@@ -7,7 +7,7 @@ from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from console import browsing
 
-pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
 SLOW = "/slow 250\n/say " + " ".join(f"word{number}" for number in range(30)) + " end."
 # As when a question runs out: the page looks anew.

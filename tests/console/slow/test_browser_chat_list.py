@@ -9,7 +9,7 @@ import pytest
 from chat_page import answer, composer, say
 from console import browsing
 
-pytestmark = [pytest.mark.timeout(180), *browsing.MARKS]
+pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
 
 

@@ -1,0 +1,1 @@
+"""Programs that check the test suite itself. Run by `make`; never imported by the product."""

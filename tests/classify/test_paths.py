@@ -45,6 +45,8 @@ def scope(text, resolve=None, kind=LITERAL):
         ("/etc", "everything"),
         ("/dev/null", "null"),
         ("/dev/sda", "device"),
+        ("/dev/shm/x", "tmp"),
+        ("/dev/shm/../sda", "device"),
     ],
 )
 def test_the_places_of_a_machine(path, expected):

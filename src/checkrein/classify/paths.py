@@ -110,7 +110,7 @@ class Places:
         fixed = _rules()["exact"].get(path)
         if fixed is not None:
             return str(fixed)
-        if path.startswith("/dev/"):
+        if path.startswith("/dev/") and not _TEMPORARY.match(path):
             return "null" if _TERMINAL.match(path) else "device"
         rules = _rules()
         if self._is_self(path):
@@ -167,7 +167,8 @@ _TERMINAL = re.compile(r"/dev/(null|zero|random|urandom|tty|stdin|stdout|stderr|
 _OTHER_HOME = re.compile(r"/(?:home|Users)/[^/]+/|/root/")
 # Claude Code keeps worktrees in its settings folder; what lies in them is the project all the same.
 _WORKTREE = re.compile(r"/\.claude/worktrees/[^/]+(?=/)")
-_TEMPORARY = re.compile(r"/(?:tmp|var/tmp|private/tmp|private/var/folders|var/folders)(?:/|$)")
+# /dev/shm holds files in memory, no devices.
+_TEMPORARY = re.compile(r"/(?:tmp|dev/shm|var/tmp|private/tmp|private/var/folders|var/folders)(?:/|$)")
 _NOT_PROJECT = re.compile(
     r"/(?:tmp|var|etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home|Users|opt|System|Library|private)(?:/|$)"
 )

@@ -36,9 +36,11 @@ class Notifier:
         say: Say,
         *,
         console: Callable[[], str] = str,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`settings_of`: the user's own settings of this moment. `console`: its address, where it runs."""
         self._pipeline, self._settings_of, self._say, self._console = pipeline, settings_of, say, console
+        self._monotonic = monotonic
         self._outlets: dict[tuple[str, ...], list[Outlet]] = {}
         self._bursts = Bursts()
         self._expiring: dict[str, float] = {}
@@ -112,7 +114,7 @@ class Notifier:
         self._follow(notify)
         self._remind(notify)
         outlets = self._rearrange(notify)
-        for burst in self._bursts.due(time.monotonic()):
+        for burst in self._bursts.due(self._monotonic()):
             open_ones = [each for each in burst if each.event == "blocked" or self._is_open(each.id)]
             if open_ones:
                 made = gathered(open_ones, self._console())
@@ -184,7 +186,7 @@ class Notifier:
     def _tell(self, event: str, entry: str, expires_at: float | None = None) -> None:
         found = fold(records.of_entries(self._pipeline.store, [entry]))
         if found:
-            self._bursts.add(_subject(event, found[0], expires_at), time.monotonic())
+            self._bursts.add(_subject(event, found[0], expires_at), self._monotonic())
 
 
 def _lasts(asked_at: float, expires_at: float) -> bool:

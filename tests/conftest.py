@@ -68,6 +68,7 @@ def pytest_collection(session):
 
 
 _numbers = itertools.count()
+_failed = pytest.StashKey[bool]()
 
 
 @pytest.fixture
@@ -79,7 +80,17 @@ def tmp_path(request, tmp_path_factory):
     name = re.sub(r"\W", "_", request.node.name)[:16]
     folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_numbers)}"
     folder.mkdir(mode=0o700)
-    return folder
+    yield folder
+    if not request.node.stash.get(_failed, False):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Remember that a test failed: its folder stays."""
+    report = yield
+    item.stash[_failed] = item.stash.get(_failed, False) or report.failed
+    return report
 
 
 @pytest.fixture(autouse=True)

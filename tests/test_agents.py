@@ -125,6 +125,7 @@ def why_not(agents, pid):
     return agents.not_a_person(Peer(pid, os.geteuid()))
 
 
+@pytest.mark.invariant("what descends from a gated agent is the agent")
 def test_what_descends_from_a_gated_agent_is_the_agent(agents, family):
     _, claude, hook = family("sh", "claude", "sh")
     met = meet(agents, hook)
@@ -182,6 +183,7 @@ def test_another_server_knows_what_an_earlier_one_met(agents, pipeline, clock, f
     assert why_not(again, hook)
 
 
+@pytest.mark.invariant("ancestors nobody can follow to the end are no person's")
 def test_ancestors_nobody_can_follow_to_the_end_are_no_person_s(agents, family, monkeypatch):
     """Hiding behind a long row of processes must not help."""
     _, *between = family("claude", *["sh"] * 5)
@@ -244,6 +246,7 @@ def test_a_detached_process_from_before_any_agent_is_a_person_s(agents, family, 
     assert why_not(agents, loose) == ""
 
 
+@pytest.mark.invariant("nothing an agent runs can say that somebody else, below it, is the agent")
 def test_nothing_an_agent_runs_can_say_that_somebody_below_it_is_the_agent(agents, pipeline, clock, family):
     claude, tool, fake, hook = family("claude", "sh", "claude", "sh")
     meet(agents, tool)
@@ -252,6 +255,7 @@ def test_nothing_an_agent_runs_can_say_that_somebody_below_it_is_the_agent(agent
     assert "s-1" in why_not(later, tool)
 
 
+@pytest.mark.invariant("a later word about a session, whoever says it, makes no living agent a person")
 def test_a_later_word_about_a_session_makes_no_living_agent_a_person(agents, family):
     """Another process goes on with the session, or says so: the one that began it is the agent still."""
     _, hook = family("claude", "sh")
@@ -311,6 +315,7 @@ def test_the_nearest_that_bears_the_marks_is_the_agent(family):
     assert agent_process(hook, CLAUDE, {}).pid == inner
 
 
+@pytest.mark.invariant("a variable never names a process above the agent's own")
 def test_a_variable_never_names_a_process_above_the_agent_s_own(family):
     """Else everything below it, the person's terminal too, would count as the agent."""
     above, claude, hook = family("sh", "claude", "sh")
@@ -382,6 +387,7 @@ def test_a_hook_of_the_agent_s_own_speaks_for_the_person_before_it(agents, famil
     assert agents.not_its_hook(met, Peer(client, os.getuid()), lambda words: words[1] == "-c") == ""
 
 
+@pytest.mark.invariant("what the agent runs does not speak for the person before it")
 def test_what_the_agent_runs_does_not_speak_for_the_person_before_it(agents, family):
     _, tool, inner, client = family("claude", "sh", "sh", "checkrein-hook")
     met = meet(agents, tool)
@@ -465,6 +471,7 @@ def test_a_program_the_agent_itself_starts_speaks_for_its_person(agents, family)
     assert run_by(agents, claude) != ""
 
 
+@pytest.mark.invariant("a command that took its shell's place (`exec`) is no program of the configuration")
 def test_a_command_in_its_shells_place_speaks_for_nobody(agents, family):
     """`exec` makes it look like a program of the agent's configuration; but the agent does not talk to it."""
     _, claude, pump = family("sh", "claude", "sh")

@@ -15,6 +15,7 @@ from checkrein.store.grants import end_session_grants
 from deciding import approve, asked, bash, in_session, kinds, last, put_rule, set_user_phase
 
 
+@pytest.mark.invariant("only a question is answered, and the first answer stands")
 def test_only_a_question_is_answered_and_the_first_answer_stands(pipeline, project):
     blocked, allowed = pipeline.decide(bash("git push", project)), pipeline.decide(bash("ls", project))
     asked = pipeline.decide(bash("make x", project))
@@ -159,6 +160,7 @@ def test_a_yes_for_the_session_never_reaches_past_the_floor(pipeline, project):
     assert pipeline.decide(call).verdict.stage == "floor"
 
 
+@pytest.mark.invariant("what is remembered is what was approved, not what was asked for")
 def test_what_is_remembered_for_the_session_is_what_was_approved(pipeline, project):
     """A person changed the call before saying yes: the one that was asked for still asks."""
     set_user_phase(pipeline, "building")

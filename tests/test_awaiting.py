@@ -1,5 +1,4 @@
 import asyncio
-import threading
 
 import pytest
 
@@ -7,7 +6,7 @@ from checkrein.awaiting import answer_to, settle
 from checkrein.call import ToolCall
 from checkrein.errors import NotFoundError
 from checkrein.store.questions import get_question
-from patience import within
+from patience import PATIENCE, soon
 
 
 @pytest.fixture
@@ -22,11 +21,10 @@ def test_whoever_waits_hears_the_answer_from_another_thread(pipeline, asked):
     entry, call = asked
 
     async def wait():
-        said = threading.Timer(
-            0.05, lambda: pipeline.answer(entry, "approved", actor="me", channel="console")
-        )
-        said.start()
-        return await within(answer_to(pipeline, entry, call), 5)
+        waiting = asyncio.create_task(answer_to(pipeline, entry, call))
+        await soon(lambda: pipeline.broker.is_awaited(entry))
+        await asyncio.to_thread(pipeline.answer, entry, "approved", actor="me", channel="console")
+        return await asyncio.wait_for(waiting, PATIENCE)
 
     assert asyncio.run(wait()).state == "approved"
     assert not pipeline.broker.is_awaited(entry)
@@ -35,15 +33,16 @@ def test_whoever_waits_hears_the_answer_from_another_thread(pipeline, asked):
 def test_an_answer_that_was_there_before_is_heard_at_once(pipeline, asked):
     entry, call = asked
     pipeline.answer(entry, "denied", actor="me", channel="console", message="not today")
-    found = asyncio.run(within(answer_to(pipeline, entry, call), 5))
+    found = asyncio.run(answer_to(pipeline, entry, call))
     assert (found.state, found.message) == ("denied", "not today")
 
 
+@pytest.mark.invariant("a question nobody answered in time is a no")
 def test_nobody_in_time_is_a_no(pipeline, asked):
     entry, call = asked
     question = get_question(pipeline.store, entry)
     pipeline.clock = lambda: question.expires_at + 1
-    assert asyncio.run(within(answer_to(pipeline, entry, call), 5)).state == "expired"
+    assert asyncio.run(answer_to(pipeline, entry, call)).state == "expired"
 
 
 def test_a_question_that_is_gone_is_said_to_be(pipeline, asked):

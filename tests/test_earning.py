@@ -69,6 +69,7 @@ def test_text_where_a_score_should_be_is_bad_too(store):
     assert set(earning.book(store, "/p", Settings()).bad) == {"file_read"}
 
 
+@pytest.mark.invariant("`_global` is read as a fallback and never credited")
 def test_several_domains_are_each_credited(store):
     after = store.write(lambda tx: learned(tx, "/p", ["a", "b", "_global"], "failure", Settings(), 9.0))
     assert after == {"a": pytest.approx(0.255), "b": pytest.approx(0.255)}

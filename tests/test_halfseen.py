@@ -20,6 +20,9 @@ def shows(arguments, path, most=65536, **test):
     return seen(arguments, most).shows(look_of(condition))
 
 
+@pytest.mark.invariant(
+    "arguments whose hash is the recorded one are the agent's own, whatever they look like"
+)
 def test_what_was_kept_whole_is_seen_whole_whatever_it_looks_like():
     assert seen({"command": "echo '[masked]' '[cut: 3 bytes]'"}).is_whole
     assert shows({"command": "echo [masked]"}, "command")

@@ -62,6 +62,7 @@ def test_other_tables_and_other_own_folders_are_asked_again(counted):
     assert len(counted) == 3
 
 
+@pytest.mark.invariant("a remembered risk is used only where classify would see exactly the same")
 def test_a_remembered_risk_is_used_only_where_classify_would_see_exactly_the_same(tmp_path, counted):
     """A link that leads elsewhere since is another risk."""
     memory, tables = Memory(), Tables.load()
@@ -75,6 +76,18 @@ def test_a_remembered_risk_is_used_only_where_classify_would_see_exactly_the_sam
     (tmp_path / "link").symlink_to("/etc/shadow")
     assert memory.risk(call, tables, ()).category.name == "high"
     assert len(counted) == 2
+
+
+@pytest.mark.invariant("arguments are left out only where classify looks past them")
+def test_arguments_are_left_out_only_where_classify_looks_past_them(counted):
+    memory, tables = Memory(), Tables.load()
+
+    def call(**arguments):
+        return tool_call({"tool": "find", "server": "notes", "arguments": arguments, "project": "/p"})
+
+    first = memory.risk(call(text="hello"), tables, ())
+    assert memory.risk(call(text="something else"), tables, ()) == first and len(counted) == 1
+    assert memory.risk(call(path="/etc/shadow"), tables, ()).category > first.category
 
 
 def test_long_calls_are_not_kept_and_old_ones_go(counted):

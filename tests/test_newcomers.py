@@ -63,6 +63,7 @@ def test_lines_become_a_table():
     assert pairs_of("A=1\n\n B = two = 2 \n", "=", "variables") == {"A": "1", "B": "two = 2"}
 
 
+@pytest.mark.invariant("what stands in the wrong place may be a secret and is not repeated")
 @pytest.mark.parametrize("text", [TOKEN, f"={TOKEN}", f"A=1\n{TOKEN}"])
 def test_a_line_in_the_wrong_place_is_not_repeated(text):
     with pytest.raises(InputError, match="Line") as raised:

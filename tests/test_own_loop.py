@@ -1,14 +1,14 @@
 """A thread with a loop: work from other threads, and what its end means for whoever waits."""
 
 import asyncio
+import os
 import threading
 
 import pytest
 
 from checkrein.errors import StoreError
-from checkrein.own_loop import OwnLoop
-
-SECONDS = 10
+from checkrein.own_loop import OwnLoop, handed_over
+from patience import PATIENCE
 
 
 async def until_told(own):
@@ -33,7 +33,7 @@ def test_work_is_done_on_its_thread(own):
     async def where():
         return threading.current_thread().name
 
-    assert own.do(where(), SECONDS) == "checkrein-test"
+    assert own.do(where(), PATIENCE) == "checkrein-test"
 
 
 def test_what_the_work_raises_is_raised_where_it_is_waited_for(own):
@@ -41,7 +41,7 @@ def test_what_the_work_raises_is_raised_where_it_is_waited_for(own):
         raise KeyError("this one")
 
     with pytest.raises(KeyError, match="this one"):
-        own.do(wrong(), SECONDS)
+        own.do(wrong(), PATIENCE)
 
 
 def test_what_takes_too_long_is_given_up(own):
@@ -49,13 +49,13 @@ def test_what_takes_too_long_is_given_up(own):
 
     async def for_ever():
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             given_up.set()
 
     with pytest.raises(StoreError, match="The test did not answer in time"):
         own.do(for_ever(), 0.05)
-    assert given_up.wait(SECONDS)
+    assert given_up.wait(PATIENCE)
 
 
 def test_whoever_waits_when_it_ends_is_told(own):
@@ -63,13 +63,13 @@ def test_whoever_waits_when_it_ends_is_told(own):
 
     async def for_ever():
         begun.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
-    ending = threading.Thread(target=lambda: (begun.wait(SECONDS), own.close()))
+    ending = threading.Thread(target=lambda: (begun.wait(), own.close()))
     ending.start()
     with pytest.raises(StoreError, match="The server is stopping"):
-        own.do(for_ever(), SECONDS)
-    ending.join(SECONDS)
+        own.do(for_ever(), PATIENCE)
+    ending.join()
 
 
 def test_nothing_is_asked_of_one_that_does_not_run(own, said):
@@ -80,7 +80,7 @@ def test_nothing_is_asked_of_one_that_does_not_run(own, said):
     own.close()
     for each in (own, OwnLoop("checkrein-test", "The test", until_told, said.append)):
         with pytest.raises(StoreError, match="The test is not running"):
-            each.do(never(), SECONDS)
+            each.do(never(), PATIENCE)
     assert said == []
 
 
@@ -115,3 +115,35 @@ def test_what_comes_after_comes_when_the_loop_is_over(said):
     assert said == []
     made.close()
     assert said == [True]
+
+
+class ClosesByNumber:
+    """A loop that closes a pipe by its number and the file object afterwards, as uvloop does."""
+
+    __module__ = "uvloop.loop"
+
+
+@pytest.mark.invariant("a descriptor is closed once")
+def test_a_file_that_took_the_number_of_a_closed_pipe_stays_open(tmp_path):
+    ours, theirs = os.pipe()
+    handed = handed_over(os.fdopen(ours, "rb", buffering=0), ClosesByNumber())
+    number = handed.fileno()
+    os.close(number)
+    later = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    os.dup2(later, number)
+    handed.close()
+    assert os.path.samestat(os.fstat(number), os.fstat(later))
+    for each in (number, later, theirs):
+        os.close(each)
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(ours)
+
+
+def test_another_loop_closes_the_pipe_with_its_file(tmp_path):
+    ours, theirs = os.pipe()
+    handed = handed_over(os.fdopen(ours, "rb", buffering=0), object())
+    number = handed.fileno()
+    handed.close()
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(number)
+    os.close(theirs)

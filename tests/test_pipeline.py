@@ -9,6 +9,7 @@ from checkrein.errors import InputError, NotFoundError
 from checkrein.finishing import Outcome
 from checkrein.ledger.query import Filter, entries
 from checkrein.pipeline import Pipeline
+from checkrein.policies import Policies
 from checkrein.settings.sources import state_dir
 from checkrein.store import questions
 from checkrein.store.sqlite import SqliteStore
@@ -17,6 +18,7 @@ from deciding import approve, asked, bash, in_session, kinds, put_rule, score, s
 from patience import PATIENCE
 
 
+@pytest.mark.invariant("what cannot be judged is refused")
 @pytest.mark.parametrize(("module", "stage"), [(memory, "classify"), (judging, "decide")])
 def test_a_stage_that_breaks_is_a_refusal(pipeline, monkeypatch, module, stage):
     def broken(*_args, **_more):
@@ -103,16 +105,12 @@ def test_words_that_do_not_exist_are_refused(pipeline):
     assert kinds(pipeline) == ["decided"]
 
 
-def test_a_refusal_without_judging_is_recorded_and_cannot_be_lost(pipeline, project, monkeypatch):
+def test_a_refusal_without_judging_is_recorded_and_cannot_be_lost(pipeline, project):
     decided = pipeline.refuse(bash("ls", project), "phase", "Only a person.", "A person types it.")
     found = next(entries(pipeline.store, Filter()))
     assert (found.id, found.verdict, found.stage) == (decided.entry, "deny", "phase")
     assert (decided.verdict.word, decided.verdict.remedy) == ("deny", "A person types it.")
-
-    def broken(*_args, **_more):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(pipeline.ledger, "append", broken)
+    pipeline.store.close()
     assert pipeline.refuse(bash("ls", project), "phase", "x", "y").verdict.word == "deny"
 
 
@@ -149,23 +147,37 @@ def test_what_waits_for_the_disk_is_known_before(pipeline, project):
     assert durable == {"ls": False, "rm -rf /": True}
 
 
-def test_what_cannot_be_judged_is_refused_and_on_the_record(pipeline, monkeypatch):
-    monkeypatch.setattr(pipeline, "judge", lambda *_args, **_more: 1 / 0)
-    decided = pipeline.decide(bash("ls"), hold=lambda judged: "", asking=True)
+@pytest.mark.invariant("what cannot be judged is refused")
+def test_what_cannot_be_judged_is_refused_and_on_the_record(pipeline):
+    decided = pipeline.decide(bash("ls"), hold=lambda _judged: 1 / 0, asking=True)
     assert (decided.verdict.word, decided.verdict.stage, decided.asked) == ("deny", "judge", False)
     assert "could not be judged: ZeroDivisionError" in decided.verdict.reasons[0].text
     (found,) = entries(pipeline.store, Filter())
     assert (found.id, found.decision, found.stage) == (decided.entry, "blocked", "judge")
 
 
-def test_what_can_be_neither_judged_nor_recorded_is_refused(pipeline, monkeypatch):
-    monkeypatch.setattr(pipeline, "judge", lambda *_args, **_more: 1 / 0)
-    monkeypatch.setattr(pipeline.policies, "of", lambda *_args, **_more: None.nothing)
-    verdict = pipeline.decide(bash("ls")).verdict
+@pytest.mark.invariant("if recording fails, the verdict is deny")
+@pytest.mark.parametrize("command", ["ls", "make x", "git push"])
+def test_a_verdict_whose_recording_failed_elsewhere_is_deny(pipeline, project, command):
+    considered = pipeline.consider(in_session(command, project))
+    verdict = pipeline.settled(considered, OSError(5, "Input/output error")).verdict
+    assert (verdict.word, verdict.stage) == ("deny", "record")
+    assert "Input/output error" in verdict.reasons[0].text
+
+
+class BrokenPolicies(Policies):
+    def of(self, *_args, **_more):
+        raise ZeroDivisionError
+
+
+def test_what_can_be_neither_judged_nor_recorded_is_refused(pipeline, clock):
+    broken = Pipeline(pipeline.store, state_dir(), clock=clock, policies=BrokenPolicies(pipeline.store))
+    verdict = broken.decide(bash("ls")).verdict
     assert (verdict.word, verdict.stage) == ("deny", "record")
     assert "ZeroDivisionError" in verdict.reasons[0].text and kinds(pipeline) == []
 
 
+@pytest.mark.invariant("a yes that counts its uses is used once for every call it lets pass")
 def test_a_yes_that_another_used_up_meanwhile_is_asked_for_again(pipeline, project):
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
@@ -209,6 +221,7 @@ def test_whether_anybody_can_be_asked_is_found_out_only_where_somebody_must_be(p
     assert questions.waiting(pipeline.store) == []
 
 
+@pytest.mark.invariant("a yes lets one call run, whoever comes back for it, and however often")
 def test_a_yes_lets_one_call_begin_however_many_come_for_it(pipeline, project):
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)

@@ -29,6 +29,7 @@ def test_nothing_changed_nothing_compiled(store):
     assert policies.of("/p") is not policies.of("/p", phase="planning")
 
 
+@pytest.mark.invariant("a change takes effect on the next call, also one made by another process")
 def test_the_cache_is_dropped_on_every_change(store, user_settings):
     policies = Policies(store)
     assert names(policies) == []
@@ -49,6 +50,7 @@ def test_folder_after_folder_takes_no_more_memory(store, monkeypatch):
     assert policies.of("/p19") is policies.of("/p19")
 
 
+@pytest.mark.invariant("a change takes effect on the next call, also one made by another process")
 def test_a_change_by_another_process_is_seen(store, user_settings):
     store.close()
     reader = SqliteStore.open(state_dir(), read_only=True)

@@ -35,6 +35,7 @@ def test_halves_of_letters_are_recorded_and_read_back(home, clock, where):
     again.close()
 
 
+@pytest.mark.invariant("a verdict leaves only after its record is committed")
 def test_every_verdict_is_on_the_record_before_it_leaves(pipeline):
     for command in ("ls", "make x", "git push", "curl https://x.example"):
         decided = pipeline.decide(bash(command))
@@ -42,31 +43,64 @@ def test_every_verdict_is_on_the_record_before_it_leaves(pipeline):
         assert (found.decision, found.stage) == (decided.verdict.decision, decided.verdict.stage)
 
 
-@pytest.mark.parametrize("where", ["append", "new_head"])
-def test_a_verdict_that_cannot_be_recorded_is_deny(pipeline, monkeypatch, where):
-    def broken(*_args, **_more):
-        raise OSError(5, "Input/output error")
+class Faulty:
+    """A real store whose writes fail while it is `broken`: before anything is done, or at the commit."""
 
-    target = pipeline.ledger if where == "append" else records
-    monkeypatch.setattr(target, "append", broken)
-    verdict = pipeline.decide(bash("ls")).verdict
+    def __init__(self, store):
+        self._store, self.broken = store, ""
+
+    def write(self, work, **how):
+        if self.broken == "begin":
+            raise OSError(5, "Input/output error")
+        return self._store.write(self._failing(work) if self.broken == "commit" else work, **how)
+
+    @staticmethod
+    def _failing(work):
+        def fails(tx):
+            work(tx)
+            raise OSError(5, "Input/output error")
+
+        return fails
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+def faulty(clock):
+    store = Faulty(SqliteStore.open(state_dir()))
+    made = Pipeline(store, state_dir(), clock=clock)
+    yield store, made
+    store.broken = ""
+    made.close()
+
+
+@pytest.mark.invariant("a verdict leaves only after its record is committed")
+@pytest.mark.invariant("if recording fails, the verdict is deny")
+@pytest.mark.parametrize("command", ["ls", "make x", "git push"])
+@pytest.mark.parametrize("broken", ["begin", "commit"])
+def test_a_verdict_that_cannot_be_recorded_is_deny(faulty, broken, command):
+    store, pipeline = faulty
+    usual = pipeline.judge(bash(command)).verdict.word
+    store.broken = broken
+    verdict = pipeline.decide(bash(command), asking=True).verdict
     assert (verdict.word, verdict.stage) == ("deny", "record")
     assert "could not be judged and recorded" in verdict.reasons[0].text
-    monkeypatch.undo()
+    store.broken = ""
     assert kinds(pipeline) == []
-    assert pipeline.decide(bash("ls")).verdict.word == "allow"
+    assert pipeline.decide(bash(command)).verdict.word == usual
 
 
 def test_a_full_disk_denies_with_a_clear_word_and_heals(pipeline):
     assert pipeline.decide(bash("ls")).verdict.word == "allow"
     pages = pipeline.store.query("PRAGMA page_count")[0][0]
-    pipeline.store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    pipeline.store.write(lambda tx: tx.query(f"PRAGMA max_page_count = {pages + 3}"), alone=True)
     big = tool_call({"tool": "Read", "arguments": {"file_path": "x" * 60_000}})
     verdict = pipeline.decide(big).verdict
     assert (verdict.word, verdict.stage) == ("deny", "record")
     assert "full" in verdict.reasons[0].text
     assert "Free some space" in verdict.remedy
-    pipeline.store._writer.execute("PRAGMA max_page_count = 1000000")
+    pipeline.store.write(lambda tx: tx.query("PRAGMA max_page_count = 1000000"), alone=True)
     assert pipeline.decide(big).verdict.word == "allow"
 
 

@@ -128,6 +128,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.invariant("a verdict is repeated only while everything it was made from is the very same")
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_call_after_a_change_is_judged_anew(allowed, project, user_settings, change):
     before = [allowed.judge(call(project)).verdict for _ in range(2)]
@@ -139,6 +140,7 @@ def test_the_call_after_a_change_is_judged_anew(allowed, project, user_settings,
         assert after.word != "allow"
 
 
+@pytest.mark.invariant("risk and trust come out the same where all they are made from is the same")
 @pytest.mark.parametrize("outcome", ["success", "failure"])
 def test_the_call_after_an_outcome_is_judged_by_what_was_learned(allowed, project, outcome):
     first = allowed.judge(call(project)).verdict
@@ -155,6 +157,8 @@ def test_trust_that_is_imported_or_taken_away_counts_for_the_next_call(allowed, 
     assert allowed.judge(call(project)).verdict.trust["mcp:notes"] < first.trust["mcp:notes"]
 
 
+@pytest.mark.invariant("a verdict is repeated only while everything it was made from is the very same")
+@pytest.mark.invariant("risk and trust come out the same where all they are made from is the same")
 @pytest.mark.parametrize(
     "other",
     [

@@ -44,6 +44,7 @@ def test_a_refused_call_did_nothing_and_an_asked_one_may_have():
     assert sessions.history("s1") == (SECRET,)
 
 
+@pytest.mark.invariant("many writes never push out a secret that was read")
 def test_many_writes_never_push_out_a_secret_that_was_read():
     sessions = Sessions(Empty())
     sessions.note("s1", verdict(SECRET))
@@ -91,18 +92,23 @@ def test_a_call_may_bring_its_own_history(pipeline, project, session):
     assert pipeline.decide(call).verdict.stage == "floor"
 
 
-def test_what_is_noted_while_another_thread_reads_the_session_back_is_there_for_the_next_call(monkeypatch):
+@pytest.mark.invariant(
+    "what one thread notes is there for the next call, whoever reads the same session back"
+)
+def test_what_is_noted_while_another_thread_reads_the_session_back_is_there_for_the_next_call():
     """Two calls at once of a session nobody has met: the past of one is not lost to the other's reading."""
-    sessions, reading, noted = Sessions(Empty()), threading.Event(), threading.Event()
+    reading, noted = threading.Event(), threading.Event()
+
+    class Slow(Empty):
+        def query(self, sql, parameters=()):
+            if threading.current_thread() is thread and not reading.is_set():
+                reading.set()
+                # Never set in time where reading and noting take turns: then nothing can be lost.
+                noted.wait(0.5)
+            return []
+
+    sessions = Sessions(Slow())
     thread = threading.Thread(target=sessions.history, args=("s1",))
-
-    def slow(*given):
-        if threading.current_thread() is thread:
-            reading.set()
-            noted.wait(0.5)
-        return []
-
-    monkeypatch.setattr("checkrein.sessions.entries", slow)
     thread.start()
     assert reading.wait(PATIENCE)
     sessions.note("s1", verdict(SECRET))
@@ -137,6 +143,7 @@ class Counted(Empty):
         return []
 
 
+@pytest.mark.invariant("a name is new once")
 def test_of_a_session_that_was_just_named_nothing_is_read_back_once(monkeypatch):
     monkeypatch.setattr("checkrein.sessions.SESSIONS", 1)
     reader = Counted()
@@ -148,6 +155,7 @@ def test_of_a_session_that_was_just_named_nothing_is_read_back_once(monkeypatch)
     assert before and sessions.history("new") == () and reader.asked > before
 
 
+@pytest.mark.invariant("a name is new once")
 def test_a_session_that_was_new_is_read_back_when_it_is_met_again(monkeypatch, project):
     monkeypatch.setattr("checkrein.sessions.SESSIONS", 1)
     pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())

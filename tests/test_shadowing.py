@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -246,7 +247,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CALLS, RULES, st.sampled_from([30, 80, 65536]))
 def test_whatever_it_says_is_what_would_be_decided(pipeline, project, user_settings, calls, rules, most):
     switch(pipeline, "building", "ada", "terminal")

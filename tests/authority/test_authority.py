@@ -102,6 +102,7 @@ def test_every_verb_is_either_for_everyone_or_for_people():
     assert everyone == {*OPEN, *PROGRAMS}
 
 
+@pytest.mark.invariant("only a person answers, grants, writes rules, switches phases or stops the server")
 @pytest.mark.parametrize("name", PERSON_ONLY)
 def test_only_a_person_may_and_the_attempt_is_recorded(as_agent, do, recorded, pipeline, name):
     with pytest.raises(PersonOnlyError, match="claude-code session s1"):

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -107,7 +108,7 @@ def test_an_agent_may_ask_nothing_of_it(behind, talker, name):
     assert agents.told == [(f"chat.{name}", "it comes from inside an agent")]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(sorted(REQUESTS)), params=st.dictionaries(st.text(), JSON, max_size=4))
 def test_whatever_is_asked_there_is_an_answer_or_a_sentence(behind, name, params):
     try:

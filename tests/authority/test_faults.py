@@ -20,6 +20,7 @@ def broken(asked):
     return msgspec.structs.replace(asked, chat=lambda: talker)
 
 
+@pytest.mark.invariant("nobody is told that they asked wrongly where it is us who failed")
 def test_what_breaks_in_chat_is_not_called_a_request_nobody_understands(broken):
     with pytest.raises(TypeError, match="something of ours"):
         perform(broken, "chat.send", {"session": "s1", "text": "hi"})
@@ -31,6 +32,7 @@ def test_what_was_asked_wrongly_still_is(broken, params):
         perform(broken, "chat.send", params)
 
 
+@pytest.mark.invariant("what somebody sent, a key perhaps, is not in the log")
 def test_a_fault_is_answered_and_said_in_the_log(broken):
     said = []
     answer = as_answer(lambda: perform(broken, "chat.send", {"session": "s1", "text": "hi"}), said.append)

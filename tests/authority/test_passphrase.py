@@ -56,6 +56,7 @@ def test_anything_else_is_wrong(do, given):
         passphrase.check(given)
 
 
+@pytest.mark.invariant("a wrong passphrase is counted before it is answered")
 def test_guessing_is_slowed_down_for_a_minute(do, fresh):
     do("passphrase.set", new=RIGHT)
     for number in range(passphrase._MOST_TRIES):

@@ -1,10 +1,16 @@
 """A tool that stopped goes on once, with what it was told."""
 
+import pytest
+
 from authority.program import CALL, call, decided
 from checkrein.authority import paused
 from checkrein.authority.wish import Wish
 
 
+@pytest.mark.invariant(
+    "a tool that stopped goes on once for each time it stopped, unless repeating is harmless"
+)
+@pytest.mark.invariant("a tool goes on with what it was told, as it was called")
 def test_a_stop_goes_on_once_for_each_time(pipeline):
     entry = decided(pipeline, wish=Wish(let="x")).entry
     go_on = lambda step=1, given=CALL, **more: paused.go_on(  # noqa: E731
@@ -21,5 +27,8 @@ def test_a_stop_goes_on_once_for_each_time(pipeline):
     paused.pause(pipeline, entry, CALL, 2, None)
     assert go_on(again=True).refused is not None
     assert go_on(step=2).arguments
+    paused.pause(pipeline, entry, CALL, 3, None, told="digest")
+    assert go_on(step=3, told="another digest").refused is not None
+    assert go_on(step=3, told="digest").arguments == {"n": 1}
     pipeline.finish(entry, "success")
-    assert go_on(step=2, again=True).refused is not None
+    assert go_on(step=3, again=True, told="digest").refused is not None

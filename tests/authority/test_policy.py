@@ -17,6 +17,7 @@ def file(project):
     return path
 
 
+@pytest.mark.invariant("what is accepted is what the person saw")
 def test_exactly_what_was_seen_is_accepted(do, pipeline, project, file, recorded):
     seen = proposed(pipeline.policies, project)
     assert (seen.content, seen.sha256) == (LOOSE, content_hash(LOOSE))

@@ -111,6 +111,7 @@ def test_edited_arguments_are_judged_too(do, question, pipeline):
     assert came["answer"] == "approved"
 
 
+@pytest.mark.invariant("the beginning of a question's id never names another one once the first is settled")
 def test_the_beginning_of_a_settled_question_never_names_the_next_one(do, question):
     first, second = question("make x"), question("make y")
     start = first[: next(number for number, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)]

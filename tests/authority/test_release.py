@@ -43,6 +43,7 @@ def test_a_second_release_lets_it_pass_a_second_time(do, decide):
         assert [decide().verdict.word for _ in range(2)] == ["allow", "deny"]
 
 
+@pytest.mark.invariant("only what the floor blocked is released")
 def test_only_what_the_floor_blocked_is_released(do, decide, user_settings):
     for command, phase in (("ls", "building"), ("make x", "building"), ("make x", "auditing")):
         with pytest.raises(InputError, match="not blocked for its critical risk"):

@@ -12,6 +12,7 @@ def test_a_rule_is_added_with_who_did_it(do, pipeline, recorded, asked):
     assert recorded("rule_changed")[0]["actor"] == asked.actor
 
 
+@pytest.mark.invariant("a rule that cannot mean anything is refused when it is written")
 @pytest.mark.parametrize("body", [{}, {"action": "deny"}, {**RULE, "pattern": "y*"}, {**RULE, "surprise": 1}])
 def test_a_rule_that_cannot_be_right_is_refused_here_too(do, pipeline, recorded, body):
     with pytest.raises(RuleError):

@@ -18,6 +18,7 @@ def everything_recorded(pipeline):
     return "".join(str(row) for row in records.after(pipeline.store, 0))
 
 
+@pytest.mark.invariant("the record has a secret's name and never its value")
 def test_the_record_has_a_secrets_name_and_never_its_value(do, pipeline):
     do("upstream.set_secret", name="one", value=VALUE)
     do("upstream.add", name="a", entry={"command": "x", "env": {"A": VALUE}}, secrets={"a.K": VALUE})

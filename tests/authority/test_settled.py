@@ -6,8 +6,10 @@ from authority.program import CALL, call, decided
 from checkrein.authority import settled
 from checkrein.errors import InputError
 from checkrein.store.questions import get_question
+from patience import PATIENCE
 
 
+@pytest.mark.invariant("an answer is given to nobody but the very call it was asked for")
 def test_a_question_is_told_to_the_exact_call_only(pipeline):
     entry = decided(pipeline).entry
     assert settled.so_far(pipeline, entry, CALL) is None
@@ -23,7 +25,7 @@ def test_a_question_is_told_to_the_exact_call_only(pipeline):
 def test_nobody_in_time_is_a_no(pipeline, clock):
     entry = decided(pipeline).entry
     clock.now += 301
-    assert settled.wait(pipeline, entry, CALL, 5.0).state == "expired"
+    assert settled.wait(pipeline, entry, CALL, PATIENCE).state == "expired"
 
 
 def test_questions_nobody_waits_for_run_out(pipeline, clock):

@@ -10,6 +10,7 @@ from checkrein.store.api_tokens import API_TOKENS
 from checkrein.store.tokens import hash_of
 
 
+@pytest.mark.invariant("the record says who may come in, and never with what")
 def test_a_token_is_shown_once_and_kept_nowhere(do, pipeline, recorded, asked):
     made = do("token.add", name="notebook")
     (kept,) = API_TOKENS.living(pipeline.store)
@@ -25,6 +26,7 @@ def test_a_token_is_shown_once_and_kept_nowhere(do, pipeline, recorded, asked):
     assert kept.hash not in everything + listed
 
 
+@pytest.mark.invariant("a token answers no question unless a person said that it may")
 @pytest.mark.parametrize(
     ("given", "may"),
     [

@@ -24,6 +24,7 @@ def test_browsing_says_what_policy_says_today(do, files, gateway):
     assert "harmless" in " ".join(first["reasons"])
 
 
+@pytest.mark.invariant("only a person's word makes a server's hints count, never a hint of its own")
 def test_only_a_persons_word_makes_hints_count(do, files, gateway):
     hints = {"readOnlyHint": True, "pinned": True}
     gateway.tools = [{"server": "files", "tool": "get_thing", "annotations": hints}]

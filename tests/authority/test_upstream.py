@@ -91,6 +91,7 @@ def test_testing_restarting_and_reading_again(do, files, gateway):
     assert ("restart", "files") in gateway.done
 
 
+@pytest.mark.invariant("nothing is accepted but what was named by its hash")
 def test_accepting_names_exact_hashes(do, files, gateway, asked):
     pick = {"kind": "tool", "name": "t", "hash": "h"}
     assert do("upstream.accept", name="files", picks=[pick])[0]["name"] == "t"
@@ -111,6 +112,17 @@ def test_a_secret_that_is_no_text_is_refused_without_being_quoted(do):
     assert VALUE not in str(found.value)
 
 
+class NobodyIsAPerson:
+    def not_a_person(self, _peer):
+        return "an agent asks"
+
+    def refused(self, *_):
+        pass
+
+
+@pytest.mark.invariant(
+    "no agent learns the address of a sign-in page, which would let it sign in as somebody else"
+)
 @pytest.mark.parametrize(
     "name",
     (
@@ -118,10 +130,9 @@ def test_a_secret_that_is_no_text_is_refused_without_being_quoted(do):
         " sign_in sign_in_state sign_out"
     ).split(),
 )
-def test_what_changes_something_is_a_persons(asked, pipeline, name, monkeypatch):
-    monkeypatch.setattr(type(asked.agents), "not_a_person", lambda *_: "an agent asks")
+def test_what_changes_something_is_a_persons(asked, pipeline, name):
     with pytest.raises(PersonOnlyError):
-        perform(Asked(pipeline, asked.agents, asked.peer), f"upstream.{name}", {})
+        perform(Asked(pipeline, NobodyIsAPerson(), asked.peer), f"upstream.{name}", {})
 
 
 def test_signing_in_and_out_is_passed_on_and_signing_out_is_recorded(do, gateway, files, recorded):

@@ -1,5 +1,7 @@
 """What a program says of its own call, and what it cannot outrank."""
 
+import pytest
+
 from authority.program import CALL, call, decided
 from checkrein.asking import Remember
 from checkrein.authority.wish import Wish
@@ -15,6 +17,7 @@ def test_a_wish_speaks_where_nobody_else_does(pipeline):
     assert decided(pipeline, high, Wish(let="mine", upto=Category.high)).verdict.word == "allow"
 
 
+@pytest.mark.invariant("a program's wish never outranks the floor, a phase, or what a person wrote")
 def test_a_wish_never_outranks_the_floor_or_a_person(pipeline, user_settings):
     everything = Wish(let="mine", upto=Category.critical)
     assert decided(pipeline, call(tool="send_mail"), everything).verdict.stage == "floor"

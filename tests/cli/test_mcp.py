@@ -13,7 +13,7 @@ from checkrein.doors.gateway.messages import CAPABILITIES_KEY, VERSION_KEY
 from checkrein.runtime import door_file, read_door, write_door
 from patience import PATIENCE
 from server.conftest import Serving
-from server.slow.test_handing_over import GATEWAY
+from server.handing_over import GATEWAY
 
 RUN = [sys.executable, "-c", "from checkrein.cli.mcp import mcp; mcp()"]
 

@@ -19,6 +19,7 @@ from checkrein.doors.chat.chat import Chat
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
 from console.browsing import CHROMIUM, SWITCHES
+from console.listening import Listener
 from notebook import Notes
 from patience import PATIENCE, until
 
@@ -106,8 +107,37 @@ def chat(pipeline, gateway):
         each.close()
 
 
+@pytest.fixture(scope="session")
+def listener():
+    """One for all tests of a worker, where they come one after the other."""
+    made = Listener()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def console(pipeline, agents, gateway, chat):
+def serve(listener):
+    """Lets a console listen at the address all tests share; it is not started, and cannot be stopped."""
+    served = []
+
+    def make(console):
+        listener.serve(console)
+        served.append(console)
+        return console
+
+    yield make
+    for each in served:
+        listener.end(each)
+
+
+@pytest.fixture
+def console(pipeline, agents, gateway, chat, serve):
+    return serve(Console(pipeline, agents, None, gateway, chat))
+
+
+@pytest.fixture
+def own_console(pipeline, agents, gateway, chat):
+    """One with a listener of its own, as the server starts it."""
     made = Console(pipeline, agents, None, gateway, chat)
     made.start(0)
     yield made

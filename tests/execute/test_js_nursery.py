@@ -23,6 +23,7 @@ def with_nursery(use, **options):
     return asyncio.run(main())
 
 
+@pytest.mark.invariant("every worker that was taken is killed and buried, whatever it does")
 def test_every_worker_is_another_process_and_is_gone_when_ended():
     async def use(nursery):
         workers = [await nursery.take() for _ in range(3)]

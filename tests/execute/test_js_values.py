@@ -12,6 +12,7 @@ def test_plain_json_crosses(text):
     checked(text)
 
 
+@pytest.mark.invariant("nothing larger, deeper or less than JSON does, in either direction")
 @pytest.mark.parametrize(
     ("text", "why"),
     [

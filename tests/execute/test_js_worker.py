@@ -12,7 +12,7 @@ from checkrein.execute.sandbox import Ended
 from javascript_ground import compiled, run
 from patience import PATIENCE
 
-BOUNDS = {"memory": 32 << 20, "output": 100, "result": 1000, "seconds": 5.0, "tools": ["a"]}
+BOUNDS = {"memory": 32 << 20, "output": 100, "result": 1000, "seconds": PATIENCE, "tools": ["a"]}
 
 
 class Line:
@@ -76,7 +76,7 @@ def test_a_script_from_its_start_to_its_end(control):
         answer = {
             "do": "answer",
             "answers": [{"id": 1, "kind": "value", "text": "", "value": 7}],
-            "seconds": 5.0,
+            "seconds": PATIENCE,
         }
         assert line.ask(answer)[0] == {"at": "ended", "result": "7"}
     other, _ = worker_of(control)
@@ -93,6 +93,7 @@ def test_a_worker_that_is_told_nonsense_ends(control):
             assert line.ask(said) == (None, b"")
 
 
+@pytest.mark.invariant("only a process nobody has waited for yet is killed by its number")
 def test_the_dead_are_buried_when_we_say_so_and_not_before(control):
     line, pid = worker_of(control)
     os.kill(pid, 9)

@@ -37,6 +37,9 @@ def test_words_of_the_languages_get_an_underscore(monkeypatch):
     assert {"function", "lambda", "typeof", "None"} <= names._TAKEN
 
 
+@pytest.mark.invariant(
+    "all that share a spelling are marked, even the one that was first or is spelled exactly so"
+)
 def test_all_that_share_a_spelling_are_marked():
     """Also the one spelled exactly so: a newcomer never takes over its name."""
     named = script_names([("s", "get_env"), ("s", "get-env"), ("s", "get.env")])
@@ -45,6 +48,7 @@ def test_all_that_share_a_spelling_are_marked():
     assert len(set(script_names([("a", "b__c"), ("a__b", "c")]).values())) == 2
 
 
+@pytest.mark.invariant("a name that looks marked is marked too, so a mark cannot be forged")
 def test_a_mark_cannot_be_forged():
     pairs = [("s", "get_env"), ("s", "get-env")]
     marked = script_names(pairs)

@@ -58,6 +58,7 @@ def test_what_is_no_script_is_refused():
         nodes("const = 1")
 
 
+@pytest.mark.invariant("parsing is bounded")
 def test_parsing_is_bounded():
     with pytest.raises(Overrun):
         nodes('"' * 65_000)

@@ -8,7 +8,7 @@ from checkrein.errors import InputError
 from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_state import unpack
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
-from patience import PATIENCE
+from patience import PATIENCE, soon
 
 TOOLS = [Tool("fs__read"), Tool("fs__send")]
 STUBS = (
@@ -47,6 +47,7 @@ async def begun(engine, source, stubs=""):
     return session, await session.start(source)
 
 
+@pytest.mark.invariant("a worker has another script only when it says that nothing of the last is left")
 @pytest.mark.parametrize("stubs", ["", STUBS], ids=["as it comes", "with a spare"])
 @pytest.mark.parametrize("left", LEAVES)
 def test_nothing_of_a_script_is_there_for_the_next(left, stubs):
@@ -58,8 +59,7 @@ def test_nothing_of_a_script_is_there_for_the_next(left, stubs):
             session, step = await begun(engine, leaves, stubs)
             assert isinstance(step, Ended | Failed | Paused)
             await session.close()
-            while stubs and engine.spares._ready is None:
-                await asyncio.sleep(0.01)
+            await soon(lambda: not stubs or engine.spares._ready is not None)
             session, found = await begun(engine, looks + "  # again", stubs)
             await session.close()
             assert type(found) is type(clean)
@@ -78,7 +78,6 @@ def test_nothing_behind_a_call_happens_before_its_answer():
 
     async def use(engine):
         session, step = await begun(engine, source)
-        await asyncio.sleep(0.2)
         assert [each.name for each in step.wanted] == ["fs__read"]
         dumped = await session.dump()
         assert unpack(dumped).output == "before\n"
@@ -95,7 +94,6 @@ def test_a_call_that_was_refused_is_not_followed_by_what_needed_it():
 
     async def use(engine):
         session, step = await begun(engine, source)
-        await asyncio.sleep(0.05)
         return await session.resume({step.wanted[0].id: Answer(denied="denied")})
 
     step = with_engine(use)
@@ -118,7 +116,7 @@ def test_every_call_is_handed_over_to_be_judged_before_anything_comes_of_it(sour
         session, step = await begun(engine, source)
         made = []
         while isinstance(step, Paused):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0)
             assert step.wanted
             made += [(each.name, each.arguments) for each in step.wanted]
             step = await session.resume({each.id: Answer(value="v") for each in step.wanted})

@@ -113,6 +113,7 @@ DEEP = [part(12, part(1, varint(n))) for n in range(50_000)]
 ZERO = whole(5, 0)
 
 
+@pytest.mark.invariant("nothing a script nested is hashed here")
 def test_what_is_nested_without_end_is_read_and_never_hashed():
     made = values(nodes(ZERO, *DEEP, part(14, part(1, whole(1, 50_000) + whole(2, 0)))))
     assert [type(key) for key in made[-1]] == [Odd]

@@ -2,19 +2,22 @@
 
 import asyncio
 
+import pytest
+
 from checkrein.execute.seats import Seats
 from patience import PATIENCE
 
 
+@pytest.mark.invariant("who makes room is not interrupted where whoever wanted it is ended meanwhile")
 def test_who_leaves_for_somebody_that_gave_up_leaves_in_peace():
     """A script that stands in line and is ended must not interrupt another one on its way out."""
 
     async def main():
-        seats, left, going = Seats(1), [], asyncio.Event()
+        seats, left, going, may_go = Seats(1), [], asyncio.Event(), asyncio.Event()
 
         async def leave():
             going.set()
-            await asyncio.sleep(0.1)
+            await may_go.wait()
             left.append("whole")
             seats.give()
 
@@ -24,6 +27,7 @@ def test_who_leaves_for_somebody_that_gave_up_leaves_in_peace():
         await going.wait()
         impatient.cancel()
         await asyncio.gather(impatient, return_exceptions=True)
+        may_go.set()
         await asyncio.wait_for(seats.take(), PATIENCE)
         assert left == ["whole"]
 

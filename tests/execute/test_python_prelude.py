@@ -24,6 +24,7 @@ def test_every_way_to_call_a_tool_is_the_same_call(name, positional, named):
     assert NAMES.asked(name, positional, named) == Asked("fs__read", {"a": 1})
 
 
+@pytest.mark.invariant("only a name in the list we were given becomes a call")
 @pytest.mark.parametrize(
     "name", ["globals", "fs__write", "codemode.fs__write", "codemode.codemode.fs__read", "", "yaml.parse"]
 )

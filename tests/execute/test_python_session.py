@@ -140,6 +140,7 @@ def test_a_name_that_is_no_tool_is_never_asked(source):
     assert seen == []
 
 
+@pytest.mark.invariant("a function is called what it is")
 def test_a_tool_is_judged_by_its_own_name_whatever_the_script_calls_it():
     seen = []
     run(
@@ -203,6 +204,18 @@ def test_sleeping_is_real_and_costs_the_script_s_time():
     assert run(source + "time.time() - began").value > 0.29
     for sleeps in ("await asyncio.sleep(50)", "import time\ntime.sleep(50)"):
         assert run(sleeps, limits=SECOND).kind == "time"
+    for sleeps in ("await asyncio.sleep(0.1)", "time.sleep(0.1)"):
+        source = f"import time\nfor i in range(4):\n    {sleeps}"
+        assert run(source, limits=Limits(seconds=0.3)).kind == "time"
+
+
+def test_sleeps_that_begin_together_pass_together():
+    """One after the other they would take longer than the script may."""
+    each = LONG.seconds / 50
+    assert run(f"len(await asyncio.gather(*[asyncio.sleep({each}) for i in range(100)]))") == Ended(100)
+    naps = "async def nap(n, s):\n    await asyncio.sleep(s)\n    order.append(n)\n"
+    source = f"order = []\n{naps}await asyncio.gather(nap('long', 0.3), nap('short', 0.1))\norder"
+    assert run(source) == Ended(["short", "long"])
 
 
 def test_a_sleep_beside_a_call_lets_the_call_out():
@@ -283,7 +296,7 @@ def test_scripts_know_nothing_of_each_other():
     ids=["text", "list", "dict"],
 )
 def test_a_result_larger_than_the_limit_ends_the_run(value):
-    assert run(value, limits=Limits(seconds=30.0)).kind == "output"
+    assert run(value, limits=LONG).kind == "output"
     assert run("'x' * 2000", limits=Limits(result=1000)).kind == "output"
 
 
@@ -404,8 +417,9 @@ def test_much_of_a_value_is_gone_through_beside_the_loop(monkeypatch, value, sou
 LAUGHS = "x = [1] * 10\nfor _ in range(12):\n    x = [x] * 10\n"
 
 
+@pytest.mark.invariant("only so much of it is looked at")
 @pytest.mark.parametrize("use", ["fs__read(path=x)", "await fs__read(path=x)", "x", "yaml.stringify(x)"])
 def test_what_is_small_in_the_script_and_without_end_outside_is_refused(use):
     """INVARIANT: nobody here goes through more of a script's value than may cross."""
-    failed = run(LAUGHS + use, limits=Limits(seconds=30.0))
+    failed = run(LAUGHS + use, limits=LONG)
     assert isinstance(failed, Failed) and "larger than" in failed.message

@@ -10,7 +10,7 @@ from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import WARM_UP, Passed, Spares, Wanted
 from checkrein.execute.sandbox import Answer, Ended, Failed, Limits, Paused, Tool
-from patience import PATIENCE
+from patience import PATIENCE, soon
 
 TOOLS = [Tool("fs__read")]
 STUBS = "from typing import Any\nasync def fs__read(*, path: str) -> Any: ...\n"
@@ -35,8 +35,7 @@ async def begun(engine, source, stubs=STUBS):
 
 async def ready(engine):
     """Until the spare is there."""
-    while engine.spares._ready is None:
-        await asyncio.sleep(0.01)
+    await soon(lambda: engine.spares._ready is not None)
     return engine.spares._ready[1]
 
 
@@ -106,6 +105,9 @@ def test_a_spare_for_other_tools_is_not_used():
     assert isinstance(step, Failed) and step.kind == "types"
 
 
+@pytest.mark.invariant(
+    "a check is skipped only for the very text, against the very stubs, that it passed with"
+)
 def test_a_check_is_skipped_only_for_the_same_text_and_tools():
     async def use(engine):
         found, hire = [], engine.hire
@@ -138,12 +140,16 @@ def test_texts_are_not_taken_for_one_another():
 
 def test_a_worker_that_cannot_be_had_is_the_next_scripts_trouble():
     async def go():
+        tried = asyncio.Event()
+
         async def hire(_wanted):
+            tried.set()
             raise OSError("no more processes")
 
         spares, wanted = Spares(hire, None), Wanted(Names(TOOLS, STUBS), Limits())
         spares.prepare(wanted)
-        await asyncio.sleep(0.01)
+        await asyncio.wait_for(tried.wait(), PATIENCE)
+        await asyncio.sleep(0)
         assert spares.take(wanted) is None
         await spares.close()
 
@@ -155,8 +161,7 @@ def test_a_spare_that_died_meanwhile_is_nobodys_trouble():
         await begun(engine, "1")
         spare = await ready(engine)
         os.kill(spare.pid, signal.SIGKILL)
-        while not spare.lost:
-            await asyncio.sleep(0.01)
+        await soon(lambda: spare.lost)
         _, step = await begun(engine, "2")
         return step, await ready(engine) is spare
 

@@ -18,7 +18,7 @@ from checkrein.execute.python_worker import LostError, NoInterpreterError, progr
 from patience import PATIENCE, soon
 from scripts import freeze, state, workers
 
-FRESH = {"seconds": 5.0, "memory": 64 << 20, "checked": False, "stubs": ""}
+FRESH = {"seconds": PATIENCE, "memory": 64 << 20, "checked": False, "stubs": ""}
 
 
 def with_worker(use, path=None):
@@ -45,8 +45,9 @@ def fake(folder, text):
     return path
 
 
+@pytest.mark.invariant("it is not looked for anywhere else")
 def test_the_interpreter_is_the_one_its_package_installed(monkeypatch, tmp_path):
-    """INVARIANT: what anybody puts on a path or in a variable is not run."""
+    """What anybody puts on a path or in a variable is not run."""
     real = program()
     planted = fake(tmp_path, "")
     (tmp_path / "monty").symlink_to(planted)
@@ -111,8 +112,8 @@ def test_a_worker_in_a_turn_forgets_nothing_and_is_asked_nothing():
     async def use(worker):
         await ready(worker)
         turn = asyncio.ensure_future(worker.ask(feed("while True: pass", checked=False)))
-        await asyncio.sleep(0.05)
-        assert worker.busy and not await worker.forget()
+        await soon(lambda: worker.busy)
+        assert not await worker.forget()
         with pytest.raises(LostError):
             await worker.ask(feed("1", checked=False))
         worker.end()
@@ -122,12 +123,13 @@ def test_a_worker_in_a_turn_forgets_nothing_and_is_asked_nothing():
     with_worker(use)
 
 
+@pytest.mark.invariant("every worker that was started is ended and buried, whatever it does")
 @pytest.mark.parametrize("way", ["given up", "killed"])
 def test_a_turn_that_is_given_up_ends_with_its_worker(way):
     async def use(worker):
         await ready(worker)
         turn = asyncio.ensure_future(worker.ask(feed("while True: pass", checked=False)))
-        await asyncio.sleep(0.05)
+        await soon(lambda: worker.busy)
         if way == "killed":
             os.kill(worker.pid, signal.SIGKILL)
         else:
@@ -155,7 +157,7 @@ def test_a_turn_that_is_given_up_ends_with_its_worker(way):
     ],
 )
 def test_one_that_says_nothing_sensible_is_ended(tmp_path, says):
-    path = fake(tmp_path, f"os.read(0, 1000)\nos.write(1, {says})\nif {says}:\n    time.sleep(60)")
+    path = fake(tmp_path, f"os.read(0, 1000)\nos.write(1, {says})\nif {says}:\n    time.sleep(600)")
 
     async def use(worker):
         with pytest.raises(LostError):
@@ -167,7 +169,7 @@ def test_one_that_says_nothing_sensible_is_ended(tmp_path, says):
 
 def test_one_that_speaks_unasked_is_ended(tmp_path):
     """INVARIANT: nothing a worker says ahead of a question is taken for the answer."""
-    path = fake(tmp_path, "os.write(1, b'\\x02\\0\\0\\0\\x52\\0')\ntime.sleep(60)")
+    path = fake(tmp_path, "os.write(1, b'\\x02\\0\\0\\0\\x52\\0')\ntime.sleep(600)")
 
     async def use(worker):
         await soon(lambda: worker.lost)
@@ -209,6 +211,19 @@ def test_one_that_comes_when_nobody_waits_for_it_is_gone():
         await soon(lambda: not workers(), failing=workers)
 
     asyncio.run(use())
+
+
+@pytest.mark.invariant("until it is waited for, its number is nobody else's")
+def test_one_that_was_ended_keeps_its_number_until_it_is_buried():
+    async def use(worker):
+        await ready(worker)
+        worker.end()
+        await soon(lambda: state(worker.pid) in ("Z", ""), failing="it still runs")
+        assert state(worker.pid) == "Z"
+        await worker.bury()
+        assert state(worker.pid) == ""
+
+    with_worker(use)
 
 
 def test_a_message_of_any_size_gets_there():

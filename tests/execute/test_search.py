@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ def test_what_matches_nothing_finds_nothing(search, query):
     assert search.find(query, 5) == []
 
 
+@pytest.mark.invariant("what reaches the index's query language is letters and digits, each word in quotes")
 @pytest.mark.parametrize(
     "query",
     ['file" OR "scale', "file*", "NEAR(file scale)", "name:file", "-file", "file) --", "'; DROP TABLE"],
@@ -111,12 +113,38 @@ def test_real_queries_find_real_tools():
     assert all(hit for kind, hit in any_of_five if kind == "inf")
 
 
-def test_two_hundred_tools_are_indexed_and_searched():
+def many(count):
     words = "read write list create delete file issue branch message page node chart".split()
-    tools = [
+    return [
         Searchable(f"s{n}__{words[n % 12]}_{words[n % 7]}", " ".join(words[: n % 12] * 4), (words[n % 5],))
-        for n in range(200)
+        for n in range(count)
     ]
-    search = Search(tools)
-    assert all(search.find(f"{word} a file in the list", 10) for word in words)
-    search.close()
+
+
+def steps_of(work):
+    """What the work came to, and how many functions were called for it."""
+    steps = 0
+
+    def count(_frame, event, _argument):
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        return work(), steps
+    finally:
+        sys.setprofile(before)
+
+
+def test_twice_the_tools_are_twice_the_work_to_index_and_no_more_to_search():
+    small, indexing_small = steps_of(lambda: Search(many(200)))
+    large, indexing_large = steps_of(lambda: Search(many(400)))
+    assert indexing_large < 2.5 * indexing_small
+    for word in ("read", "chart", "nowhere"):
+        query = f"{word} a file in the list"
+        found, steps = steps_of(lambda query=query: small.find(query, 10))
+        assert len(found) == 10
+        assert steps_of(lambda query=query: large.find(query, 10))[1] <= steps + 10
+    small.close()
+    large.close()

@@ -43,6 +43,9 @@ def test_long_words_are_cut():
     assert shortened("one two three", 9) == "one two…"
 
 
+@pytest.mark.invariant(
+    "no line break, control, invisible or direction-changing character, nor half a character"
+)
 @given(st.text())
 def test_a_description_is_one_printable_line(text):
     assert whole(text).isprintable()
@@ -50,6 +53,7 @@ def test_a_description_is_one_printable_line(text):
     whole(text).encode()
 
 
+@pytest.mark.invariant("a comment ends where we end it")
 @given(st.text(st.sampled_from("*/ \\x\n\u2028`")))
 def test_a_block_comment_ends_where_we_end_it(text):
     assert "*/" not in block_comment(whole(text))

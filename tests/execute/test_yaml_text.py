@@ -36,6 +36,9 @@ LAUGHS = "a: &a [x,x,x,x]\n" + "".join(
 )
 
 
+@pytest.mark.invariant(
+    "aliases, tags and depth are refused from the token stream, before anything is composed"
+)
 @pytest.mark.parametrize(
     "text",
     [

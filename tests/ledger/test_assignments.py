@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from checkrein.ledger.assignments import HEAD, last_gap, rest_of_word, value_span
 from checkrein.ledger.redact import MASK, Masking, Redactor
-from checkrein.ledger.secrets import NOUN, PERHAPS, words_of
+from checkrein.ledger.secrets import LOOK, NOUN, PERHAPS, words_of
 
 redactor = Redactor()
 
@@ -38,6 +38,15 @@ def test_a_value_is_found_as_it_is_written(text, expected):
 def test_code_types_and_comparisons_are_no_values(text):
     head = HEAD.search(text)
     assert head is None or value(text) in (None, "")
+
+
+@pytest.mark.invariant(
+    "what is read and then left alone is bounded, or repeated names would cost quadratic time"
+)
+def test_whether_a_word_is_a_value_is_told_by_its_beginning():
+    near, far = ("a" * (LOOK + more) + "9b" for more in (-2, 2))
+    assert redactor.text(f"token == {near}") == f"token == {MASK}"
+    assert redactor.text(f"token == {far}") == f"token == {far}"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def test_at_the_end_of_a_session_what_is_open_is_pending_and_a_late_outcome_adds
     assert len(lines(folder)) == 3
 
 
+@pytest.mark.invariant("a line that was written before is not written again")
 def test_lines_a_crash_kept_back_are_written_at_the_next_start(pipeline, project, folder, monkeypatch, clock):
     pipeline.decide(call(project, "git push"))
     with monkeypatch.context() as patched:
@@ -219,6 +220,18 @@ def test_lines_made_from_memory_are_those_read_back(pipeline, project, folder):
     pipeline.mirror._recent = None
     pipeline.mirror.catch_up()
     assert heard and heard == lines(folder)
+
+
+@pytest.mark.invariant("of a call that was not heard of from its beginning, everything is read")
+def test_a_call_that_began_before_a_restart_gets_its_line(pipeline, project, folder, clock):
+    began = pipeline.decide(call(project))
+    later = Pipeline(pipeline.store, state_dir(), clock=clock)
+    refused = later.decide(call(project, "git push"))
+    later.finish(began.entry, "success")
+    assert [(each["id"], each["result"]) for each in lines(folder)] == [
+        (refused.entry, "denied"),
+        (began.entry, "success"),
+    ]
 
 
 def test_the_store_is_not_read_for_calls_heard_of_whole(pipeline, project, folder, monkeypatch):

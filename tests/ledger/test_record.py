@@ -118,10 +118,10 @@ def test_the_start_up_check_finds_a_change_since_the_last_checkpoint(ledger):
 def test_a_full_disk_costs_no_link(ledger):
     ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
     pages = ledger.store.query("PRAGMA page_count")[0][0]
-    ledger.store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    ledger.store.write(lambda tx: tx.query(f"PRAGMA max_page_count = {pages + 3}"), alone=True)
     with pytest.raises(StoreFullError):
         ledger.store.write(lambda tx: ledger.append(tx, "note", {"big": "x" * 200_000}))
-    ledger.store._writer.execute("PRAGMA max_page_count = 1000000")
+    ledger.store.write(lambda tx: tx.query("PRAGMA max_page_count = 1000000"), alone=True)
     ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
     assert whole(ledger)[0] == 2
 

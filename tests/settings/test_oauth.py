@@ -76,6 +76,7 @@ def test_what_cannot_be_right_is_refused(oauth, part):
     assert part in str(caught.value)
 
 
+@pytest.mark.invariant("a client shown by accident shows no secret")
 def test_references_are_filled_in_and_no_secret_is_shown(home, monkeypatch):
     set_secret("mail.s", "s3cret-value")
     monkeypatch.setenv("WHO", "mine")

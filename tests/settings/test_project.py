@@ -58,6 +58,7 @@ def test_a_worktree_of_a_bare_repository_is_its_own_project(repository, tmp_path
     assert project_of(tmp_path / "tree") == str(tmp_path / "tree")
 
 
+@pytest.mark.invariant("no folder claims to be another project")
 def test_no_folder_claims_to_be_another_project(repository, tmp_path):
     """Trust belongs to a project: a `.git` file alone must not borrow it."""
     git("worktree", "add", "-q", str(tmp_path / "tree"), cwd=repository)

@@ -61,6 +61,9 @@ def test_a_key_goes_where_it_was_named_for(key):
     assert key_of(read_providers().providers["work"]) == KEY
 
 
+@pytest.mark.invariant(
+    "a key that stands elsewhere goes where a person accepted it for, whatever the file says"
+)
 @pytest.mark.parametrize("key", ["${env:OUR_KEY}", "${keyring:mail-token}"])
 @pytest.mark.parametrize(
     "change",
@@ -78,6 +81,9 @@ def test_and_nowhere_else_whatever_the_file_says(key, change):
     refused(edited(work=change)["work"])
 
 
+@pytest.mark.invariant(
+    "a key that stands elsewhere goes where a person accepted it for, whatever the file says"
+)
 def test_no_new_provider_takes_a_key_along():
     saved("${env:OUR_KEY}")
     found = edited(

@@ -58,6 +58,7 @@ def test_what_is_written_is_read_again():
     assert read_providers().default == "work/b"
 
 
+@pytest.mark.invariant("we never write a key into the file")
 def test_a_key_never_gets_into_the_file():
     saved = save_provider(ProviderSpec(name="work", kind="openai"), f" {KEY}\n")
     assert saved.key == "${keyring:provider-work}"
@@ -84,6 +85,7 @@ def test_a_provider_leaves_with_its_key_and_what_we_do_not_know_stays():
     assert read_providers().default == ""
 
 
+@pytest.mark.invariant("a file we cannot read is never written over")
 def test_a_file_that_cannot_be_read_is_never_written_over():
     path = write("{ broken")
     for change in (
@@ -97,6 +99,7 @@ def test_a_file_that_cannot_be_read_is_never_written_over():
     assert "not valid JSON" in read_providers().fault
 
 
+@pytest.mark.invariant("what lets us in somewhere never travels in the clear")
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
@@ -169,6 +172,9 @@ def test_a_key_is_where_it_is_named_or_where_it_usually_is(monkeypatch):
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.invariant(
+    "a key goes to the address it was given for, also where somebody wrote another into the file"
+)
 def test_a_key_goes_to_the_address_it_was_given_for_whatever_the_file_says():
     save_provider(ProviderSpec(name="work", kind="openai"), KEY)
     save_provider(ProviderSpec(name="own", kind="compatible", base_url="https://own.example/"), KEY)
@@ -188,6 +194,7 @@ def test_a_key_goes_to_the_address_it_was_given_for_whatever_the_file_says():
         assert KEY not in str(caught.value)
 
 
+@pytest.mark.invariant("an answer of the old address does not put it back in the place of a new one")
 def test_models_an_old_address_has_do_not_put_it_back():
     old = save_provider(ProviderSpec(name="work", kind="openai", base_url="https://old.example"), KEY)
     new = save_provider(ProviderSpec(name="work", kind="openai", base_url="https://new.example"), "sk-new")
@@ -208,6 +215,7 @@ def test_nobody_s_provider_is_lost_where_many_are_written_at_once():
     assert all(key_of(each) == KEY for each in read_providers().providers.values())
 
 
+@pytest.mark.invariant("no key can add a header of its own")
 @pytest.mark.parametrize("key", ["a\nb", "a b", "ключ", "a\x00"])
 def test_no_key_adds_a_header(monkeypatch, key):
     if "\x00" not in key:
@@ -219,6 +227,7 @@ def test_no_key_adds_a_header(monkeypatch, key):
         key_of(save_provider(ProviderSpec(name="p", kind="openai"), key))
 
 
+@pytest.mark.invariant("a secret others can read is not used, so that somebody notices")
 def test_a_key_in_a_file_others_can_read_is_not_used():
     path = write({"providers": {"p": {"kind": "openai", "key": KEY}}})
     spec = read_providers().providers["p"]
@@ -238,6 +247,7 @@ def test_a_file_others_can_write_is_a_fault():
     assert "other users" in found.fault
 
 
+@pytest.mark.invariant("a provider shown by accident shows no key")
 def test_no_repr_shows_a_key():
     spec = ProviderSpec(name="p", kind="openai", key=KEY)
     assert KEY not in repr([spec, {"p": spec}, read_providers()])

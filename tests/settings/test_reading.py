@@ -76,7 +76,7 @@ def test_a_file_that_is_being_saved_is_read_when_it_is(editor, way):
 
 @pytest.mark.parametrize("way", SAVING)
 def test_what_the_user_set_is_in_force_while_they_save_it(editor, way):
-    """INVARIANT: there is no moment in which what a file limits is not limited."""
+    """There is no moment in which what a file limits is not limited."""
     editor.begin(SAVING[way])
     loaded = load("")
     assert loaded.fault == "" and loaded.settings.approval.most_waiting == 7
@@ -100,8 +100,9 @@ def test_a_file_that_never_was_is_not_waited_for(editor, tmp_path):
     assert reading.read(tmp_path / "never") is None and editor.waits == []
 
 
+@pytest.mark.invariant("half of a file is never taken for all of it")
 def test_a_file_that_is_written_without_end_holds_up_nobody_for_long(editor):
-    """INVARIANT: nor is it believed: every call is blocked until it stands still."""
+    """Nor is it believed: every call is blocked until it stands still."""
     editor.begin(OLD + b"#" * n for n in range(10_000))
     with pytest.raises(ConfigError, match="somebody writes it all the time"):
         reading.read(editor.path)

@@ -178,6 +178,7 @@ def test_a_default_is_a_value_and_stays_out_of_errors():
     assert VALUE not in str(found.value)
 
 
+@pytest.mark.invariant("a secret others can read is not used, so that somebody notices")
 def test_a_secret_others_can_read_is_not_used(no_keyring):
     set_secret("one", VALUE)
     secrets_file().chmod(0o644)

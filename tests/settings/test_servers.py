@@ -88,6 +88,7 @@ def test_a_fault_in_an_entry_has_its_line(write):
     assert "soon" not in text
 
 
+@pytest.mark.invariant("what lets us in somewhere never travels in the clear")
 @pytest.mark.parametrize(
     ("raw", "part"),
     [
@@ -127,6 +128,7 @@ def test_what_is_fine_in_the_clear():
     assert server_spec("s", {"url": "http://x.test/mcp"}).url
 
 
+@pytest.mark.invariant("server and tool can be told apart in `server__tool`, whatever the tool is called")
 @pytest.mark.parametrize(
     "name", ["", "-a", "_a", "a__b", "a_", "a b", "a.b", "ä", "a" * 33, "checkrein", "CheckRein"]
 )
@@ -165,6 +167,7 @@ def test_writing_keeps_what_it_does_not_know(write):
     assert [each.name for each in servers_file().parent.iterdir()] == ["servers.json"]
 
 
+@pytest.mark.invariant("a file we cannot read is never written over")
 def test_a_file_we_cannot_read_is_never_written_over(write):
     write("{ precious")
     with pytest.raises(ConfigError):
@@ -215,6 +218,7 @@ def test_resolving_fills_references_in_and_keeps_the_fingerprint(monkeypatch, ho
     assert found.fingerprint == spec.fingerprint
 
 
+@pytest.mark.invariant("a resolved server shown by accident shows no secret")
 def test_a_resolved_server_shown_by_accident_shows_no_secret():
     set_secret("key", "s3cret-value")
     found = resolve(ServerSpec(name="s", command="x", env={"K": "${keyring:key}"}))
@@ -228,6 +232,7 @@ def test_a_reference_without_a_value_is_named():
     assert "${env:MISSING_THING}" in str(found.value)
 
 
+@pytest.mark.invariant("no value can add a header of its own")
 def test_no_value_can_add_a_header_of_its_own(monkeypatch):
     monkeypatch.setenv("TRICK", "a\r\nX-Admin: yes")
     with pytest.raises(ConfigError) as found:

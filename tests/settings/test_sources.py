@@ -153,6 +153,7 @@ def test_folders_follow_the_environment_but_never_a_relative_one(home, monkeypat
     assert config_dir() == home / ".config" / "checkrein"
 
 
+@pytest.mark.invariant("a project never says where a person is told of its questions")
 @pytest.mark.parametrize("is_accepted", [True, False])
 def test_a_project_never_says_where_a_person_is_told(project, user_settings, is_accepted):
     user_settings('[notify]\nurls = ["json://127.0.0.1:1"]')

@@ -3,7 +3,6 @@
 import contextlib
 import sqlite3
 import threading
-import time
 
 import pytest
 
@@ -112,6 +111,21 @@ def test_one_that_fails_harms_no_commit_and_is_tried_again(store, small, monkeyp
     assert len(tried) >= 2 and in_the_database(store) > 0
 
 
+@pytest.mark.invariant("the log is on the disk before the database is changed by it")
+def test_the_log_is_on_the_disk_before_the_database_is_changed_by_it(store, small, monkeypatch):
+    modes, bring_over = [], folding._bring_over
+
+    def looked_at(connection):
+        modes.append(connection.execute("PRAGMA synchronous").fetchone())
+        bring_over(connection)
+
+    monkeypatch.setattr(folding, "_bring_over", looked_at)
+    fill(store, 60)
+    store.close()
+    full = (2,)
+    assert modes and set(modes) == {full}
+
+
 def test_a_system_without_room_for_a_thread_takes_no_commit_back(store, small, monkeypatch):
     def no_room(_thread):
         raise RuntimeError("can't start new thread")
@@ -123,20 +137,27 @@ def test_a_system_without_room_for_a_thread_takes_no_commit_back(store, small, m
 
 def test_a_store_that_closes_waits_for_it(home, small, monkeypatch):
     begun, go_on, bring_over = threading.Event(), threading.Event(), folding._bring_over
+    ends, is_closing = [], threading.Event()
 
     def slow(connection):
         begun.set()
         go_on.wait(PATIENCE)
         bring_over(connection)
+        ends.append("brought over")
+
+    def close():
+        is_closing.set()
+        store.close()
+        ends.append("closed")
 
     monkeypatch.setattr(folding, "_bring_over", slow)
     store = SqliteStore.open(state_dir())
     fill(store, 40)
-    begun.wait(PATIENCE)
-    closing = threading.Thread(target=store.close)
+    assert begun.wait(PATIENCE)
+    closing = threading.Thread(target=close)
     closing.start()
-    time.sleep(0.05)
-    assert closing.is_alive()
+    assert is_closing.wait(PATIENCE)
     go_on.set()
-    closing.join(PATIENCE)
-    assert not closing.is_alive() and in_the_database(store) == 40
+    closing.join()
+    assert ends[-1] == "closed" and "brought over" in ends
+    assert in_the_database(store) == 40

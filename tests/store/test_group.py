@@ -168,12 +168,12 @@ def test_whoever_meets_an_error_of_another_and_says_nothing_saves_no_row_and_is_
 
 def test_a_full_disk_fails_all_of_the_group_and_is_not_tried_again_by_each(store, statements):
     pages = store.query("PRAGMA page_count")[0][0]
-    store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    store.write(lambda tx: tx.query(f"PRAGMA max_page_count = {pages + 3}"), alone=True)
     told = offered(store, *(append(seq, body="x" * 20_000) for seq in range(1, 13)))
     assert all(isinstance(each, StoreFullError) for each in told)
     assert statements.count("BEGIN IMMEDIATE") == 1
     assert seqs(store) == []
-    store._writer.execute("PRAGMA max_page_count = 1000000")
+    store.write(lambda tx: tx.query("PRAGMA max_page_count = 1000000"), alone=True)
     assert offered(store, *(append(seq) for seq in range(1, 13))) == [None] * 12
     assert seqs(store) == list(range(1, 13))
 

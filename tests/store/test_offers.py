@@ -89,13 +89,13 @@ def test_one_that_raises_is_told_so_and_nobody_else(store, told, error, at):
 
 def test_a_full_disk_in_the_middle_leaves_none_and_tells_all(store, told):
     pages = store.query("PRAGMA page_count")[0][0]
-    store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    store.write(lambda tx: tx.query(f"PRAGMA max_page_count = {pages + 3}"), alone=True)
     works = notes()
     works[5] = lambda tx: records.append(tx, (1, 1.0, "decided", "", "x" * 200_000, "h"))
     store.offer(told.offers(works))
     assert told.agrees_with(store) == 0
     assert all(isinstance(each[0], StoreFullError) for each in told)
-    store._writer.execute("PRAGMA max_page_count = 1000000")
+    store.write(lambda tx: tx.query("PRAGMA max_page_count = 1000000"), alone=True)
     store.offer(told.offers(notes()))
     assert told.agrees_with(store) == MANY
 
@@ -128,6 +128,7 @@ def test_works_that_fail_while_nothing_can_be_taken_back_are_all_told(store, tol
     assert told.agrees_with(store) == MANY
 
 
+@pytest.mark.invariant("whatever it is, all hear of it and the writer lives")
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "ROLLBACK"])
 def test_whatever_goes_wrong_in_the_writer_all_hear_of_it_and_it_lives(store, statement):
     whole = store._writer
@@ -136,18 +137,23 @@ def test_whatever_goes_wrong_in_the_writer_all_hear_of_it_and_it_lives(store, st
     held = store.submit(lambda _tx: None)
     futures = [store.submit(work) for work in works]
     for future in (held, *futures):
-        future.exception(5)
+        future.exception(PATIENCE)
     assert futures[3].exception() is not None
     store._writer = whole
     assert store.submit(note(9)).result(PATIENCE) is None
     assert change_number(store, "n9") == 1
 
 
+@pytest.mark.invariant("nothing is told as written that went into a transaction somebody left open")
 def test_one_statement_left_within_an_open_transaction_is_not_told_as_written(store, told):
     """However it came to be open: what is not committed is on no record."""
     store.write(lambda _tx: None)
-    store._writer.execute("BEGIN IMMEDIATE")
-    store._writer.execute("INSERT INTO change (what, number) VALUES ('left', 1)")
+
+    def leaves_it_open(tx):
+        tx.query("BEGIN IMMEDIATE")
+        tx.query("INSERT INTO change (what, number) VALUES ('left', 1)")
+
+    store.write(leaves_it_open, alone=True)
     store.offer(told.offers(notes(1), alone=True))
     assert told.agrees_with(store) == 1
     assert change_number(store, "left") == 0

@@ -26,17 +26,17 @@ def test_the_folder_and_files_are_the_owner_s_alone():
 
 
 HOLDER = """
-import time
+import sys
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
 store = SqliteStore.open(state_dir())
 print("ok", flush=True)
-time.sleep(60)
+sys.stdin.read()
 """
 
 
 def test_one_process_writes_and_the_next_is_told_who():
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert holder.stdout.readline() == b"ok\n"
     try:
         with pytest.raises(StoreBusyError, match=str(holder.pid)):
@@ -47,8 +47,9 @@ def test_one_process_writes_and_the_next_is_told_who():
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
+        holder.stdin.close()
         holder.stdout.close()
-    SqliteStore.open(state_dir(), wait=0.1).close()
+    SqliteStore.open(state_dir(), wait=PATIENCE).close()
 
 
 def test_reading_works_after_the_writer_is_gone():
@@ -157,13 +158,13 @@ def test_a_full_disk_is_named_and_leaves_everything_as_it_was():
     store = SqliteStore.open(state_dir())
     store.write(lambda tx: records.append(tx, (1, 1.0, "decided", "", "{}", "h")))
     pages = store.query("PRAGMA page_count")[0][0]
-    store._writer.execute(f"PRAGMA max_page_count = {pages + 3}")
+    store.write(lambda tx: tx.query(f"PRAGMA max_page_count = {pages + 3}"), alone=True)
     big = "x" * 100_000
     for _ in range(3):
         with pytest.raises(StoreFullError, match="full"):
             store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", big, "h")))
     assert records.head(store) == (1, "h")
-    store._writer.execute("PRAGMA max_page_count = 1000000")
+    store.write(lambda tx: tx.query("PRAGMA max_page_count = 1000000"), alone=True)
     store.write(lambda tx: records.append(tx, (2, 1.0, "decided", "", big, "h2")))
     assert records.head(store) == (2, "h2")
     store.close()

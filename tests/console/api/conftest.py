@@ -59,11 +59,8 @@ def talker():
 
 
 @pytest.fixture
-def console(pipeline, agents, talker):
-    made = Console(pipeline, agents, chat=lambda: talker)
-    made.start(0)
-    yield made
-    made.stop()
+def console(pipeline, agents, talker, serve):
+    return serve(Console(pipeline, agents, chat=lambda: talker))
 
 
 @pytest.fixture

@@ -47,11 +47,8 @@ def talk(pipeline):
 
 
 @pytest.fixture
-def console(pipeline, agents, talk):
-    made = Console(pipeline, agents, chat=lambda: talk.chat)
-    made.start(0)
-    yield made
-    made.stop()
+def console(pipeline, agents, talk, serve):
+    return serve(Console(pipeline, agents, chat=lambda: talk.chat))
 
 
 @pytest.fixture

@@ -32,11 +32,8 @@ def chat(pipeline, gateway):
 
 
 @pytest.fixture
-def console(pipeline, agents, gateway, chat):
-    made = Console(pipeline, agents, None, gateway, lambda: chat)
-    made.start(0)
-    yield made
-    made.stop()
+def console(pipeline, agents, gateway, chat, serve):
+    return serve(Console(pipeline, agents, None, gateway, lambda: chat))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from checkrein.ledger.query import Filter, entries
 from checkrein.settings.servers import servers_file
 from checkrein.settings.sources import state_dir
 from doors.gateway.back import write
+from patience import PATIENCE
 
 # Speaks the eras it is told to. Every call of a tool is written to a log, so that a test can count them.
 SERVER = r"""
@@ -355,7 +356,7 @@ class House:
         return self
 
     async def settled(self):
-        await self.hub.fleet.settled(20)
+        await self.hub.fleet.settled(PATIENCE)
         await asyncio.sleep(0)
         await self.hub.news.listed()
 

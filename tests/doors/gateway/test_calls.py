@@ -13,6 +13,8 @@ from checkrein.doors.gateway.messages import INVALID_PARAMS
 from checkrein.doors.gateway.sealing import SECONDS, Seal
 from checkrein.settings.sources import state_dir
 from doors.gateway.house import told
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import PATIENCE, soon
 
 YES = {"action": "accept", "content": {}}
@@ -27,7 +29,7 @@ def run(house, work, **more):
         async with house.opened():
             await work(await house.guest())
 
-    asyncio.run(main())
+    run_on_moved_loop(main())
 
 
 def test_a_call_no_rule_names_is_asked_about_and_stands_on_the_record_under_its_own_name(house):
@@ -147,11 +149,11 @@ def test_the_time_stands_still_while_a_person_is_asked(house):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__echo"))
         await soon(lambda: guest.asked)
-        await asyncio.sleep(2)
+        await pass_seconds(2 * PATIENCE)
         guest.reply(guest.asked[0], YES)
         assert told(await task) == "said {}"
 
-    run(house, work, timeout=1.5)
+    run(house, work, timeout=PATIENCE)
 
 
 def test_the_time_stands_still_while_the_client_is_asked(house, add):
@@ -159,12 +161,12 @@ def test_the_time_stands_still_while_the_client_is_asked(house, add):
         guest.answers = {}
         task = asyncio.ensure_future(guest.call("srv__elicit"))
         await soon(lambda: guest.asked)
-        await asyncio.sleep(2)
+        await pass_seconds(2 * PATIENCE)
         guest.reply(guest.asked[0], {"action": "accept", "content": {"c": "red"}})
         assert json.loads(told(await task))["content"] == {"c": "red"}
 
     add("allow", "elicit")
-    run(house, work, timeout=1.5)
+    run(house, work, timeout=PATIENCE)
 
 
 def test_a_call_whose_server_dies_in_the_middle_is_unknown_and_never_repeated(house, add):
@@ -738,6 +740,7 @@ def test_a_state_is_used_once_by_its_owner_for_its_call_within_its_time(house, c
     stateless(house, work)
 
 
+@pytest.mark.invariant("a call that never began, or has ended, is not sent on, not even after a restart")
 def test_a_state_of_another_kind_does_not_approve(house, add):
     async def work(guest):
         # A state about the same call that was sealed for a parked request, and for a server's own state.
@@ -885,6 +888,7 @@ def test_many_calls_at_once_on_a_new_connection_all_run(house, add):
     asyncio.run(main())
 
 
+@pytest.mark.invariant("what a server changes about itself is looked at before it is offered, or called")
 def test_a_tool_that_changed_is_not_called_not_even_before_its_new_list_is_read(house, add):
     async def work(guest):
         await guest.call("srv__evolve")

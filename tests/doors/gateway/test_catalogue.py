@@ -4,6 +4,7 @@ import time
 
 import msgspec
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -172,6 +173,7 @@ def test_a_tool_of_one_client_never_takes_a_name_everybody_has(catalogue, clock)
     assert catalogue.hidden("fs__read_fi1e", "bob") == "" and catalogue.changed_for() == {"ada"}
 
 
+@pytest.mark.invariant("what only one client's own connection shows is offered to nobody else")
 def test_what_everybody_is_shown_later_is_nobodys_own(catalogue):
     learn(catalogue, "fs")
     catalogue.learn_own("fs", "ada", tools=[READ])
@@ -182,6 +184,9 @@ def test_what_everybody_is_shown_later_is_nobodys_own(catalogue):
     assert "own connection" in catalogue.hidden("fs__read_file") and not catalogue.hidden(
         "fs__read_file", "bob"
     )
+    assert catalogue.tool("fs__read_file", "ada") is not None
+    assert catalogue.tool("fs__read_file", "bob") is None and catalogue.tool("fs__read_file") is None
+    assert catalogue.own_tools("bob") == []
     learn(catalogue, "fs", READ)
     assert names(catalogue) == ["fs__read_file"] and catalogue.own_tools("ada") == []
     assert len(catalogue.review("fs")) == 1 and catalogue.counts("fs") == {"offered": 1, "hidden": 0}
@@ -409,7 +414,7 @@ hostile = json_values | st.fixed_dictionaries(
 )
 
 
-@hypothesis_settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lists=st.lists(
         st.tuples(st.sampled_from(["s", "S", "s-"]), st.lists(hostile, max_size=5), json_values), max_size=4

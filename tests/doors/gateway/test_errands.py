@@ -53,6 +53,7 @@ class Behind:
     def spec(self, server):
         if self.gone:
             raise NotFoundError("There is no server 'notes'.")
+        return SimpleNamespace(timeout=None)
 
 
 def reach(behind):
@@ -82,6 +83,23 @@ def returning(value):
         return value
 
     return work
+
+
+class Relayed:
+    """Carries nothing; says what it was given."""
+
+    async def carry(self, errand, wrap):
+        self.errand = errand
+        return Came("result")
+
+
+@pytest.mark.invariant("what is executed is what was judged")
+def test_the_tool_that_was_judged_is_called_whatever_else_the_request_names():
+    relay, behind, flight = Relayed(), Behind(), SimpleNamespace(client=SimpleNamespace(era=HANDSHAKE))
+    params = {"name": "delete_everything", "arguments": {"path": "a"}}
+    asyncio.run(Errands(behind, behind, Kept()).send(relay, OFFERED, flight, params, "e1", 30.0))
+    assert relay.errand.params == {"name": "read", "arguments": {"path": "a"}}
+    assert (relay.errand.upstream, relay.errand.entry) == ("connection", "e1")
 
 
 def test_where_everything_is_as_accepted_the_call_may_be_sent():

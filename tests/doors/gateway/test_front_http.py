@@ -896,7 +896,7 @@ def test_closing_leaves_nothing(store):
     assert front.hub.left == [front.hub.met[0].id]
     assert front.hub.cancelled == [3]
     with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", front.port), timeout=1)
+        socket.create_connection(("127.0.0.1", front.port), timeout=PATIENCE)
     front.close()
 
 

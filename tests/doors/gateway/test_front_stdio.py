@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -32,7 +31,7 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.peers import Peer, lineage
 from doors.gateway.ends import WAYS, Ends
-from patience import PATIENCE, Awake, soon
+from patience import PATIENCE, soon
 
 WHO = Who("tester", "tester (pid 7)", "stdio:7-1")
 ENVELOPE = {"_meta": {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}}
@@ -324,7 +323,9 @@ def test_what_was_taken_back_has_no_answer(run):
     run(test)
 
 
-def test_listening_is_no_work_under_way(run):
+def test_listening_is_no_work_under_way(run, monkeypatch):
+    monkeypatch.setattr(front_stdio, "GRACE_SECONDS", 0.05)
+
     async def test(peer):
         await peer.write(ask(1, "subscriptions/listen", **ENVELOPE))
         await soon(lambda: peer.hub.begun)
@@ -453,30 +454,31 @@ def test_an_envelope_on_initialize_makes_it_no_less_a_handshake(run):
 
 
 @pytest.mark.invariant("a client that left has nothing under way any more")
-def test_a_client_that_leaves_has_nothing_under_way_any_more(run):
+def test_a_client_that_leaves_has_nothing_under_way_any_more(run, monkeypatch):
+    monkeypatch.setattr(front_stdio, "GRACE_SECONDS", 0.05)
+
     async def test(peer):
         await peer.open()
         await peer.write(ask(1, "wait"), ask(2, "wait"))
         await soon(lambda: peer.front.busy == 2)
-        began = time.monotonic()
         peer.close()
         assert await peer.answer() is None
-        assert time.monotonic() - began >= front_stdio.GRACE_SECONDS * 0.9
         await soon(lambda: sorted(peer.hub.cancelled) == [1, 2])
         assert (peer.hub.left, peer.front.lines) == (peer.hub.met, set())
 
     run(test)
 
 
-def test_a_client_that_closes_its_side_hears_what_can_be_answered_at_once(run):
+def test_a_client_that_closes_its_side_hears_what_can_be_answered_at_once(run, monkeypatch):
+    # Whoever waited for all of the grace would wait for ever.
+    monkeypatch.setattr(front_stdio, "GRACE_SECONDS", 100 * PATIENCE)
+
     async def test(peer):
         slow = {**INITIALIZE, "params": {"takes": 0.1}}
         await peer.write(slow, ask(1, "x"), json.dumps(ask(2, "y")).encode())
         peer.close()
         assert [(await peer.answer())["id"] for _ in range(3)] == [0, 1, 2]
-        with Awake.during() as took:
-            assert await peer.line() is None
-        assert took.seconds < front_stdio.GRACE_SECONDS
+        assert await peer.line() is None
         assert peer.hub.left == peer.hub.met
 
     run(test)

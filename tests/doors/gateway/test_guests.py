@@ -13,7 +13,7 @@ from checkrein.errors import InputError, NotFoundError, StoreError
 from doors.gateway.back import write
 from doors.gateway.house import SERVER
 from doors.gateway.visitor import DOOR, RICH, Visitor, elsewhere
-from patience import PATIENCE, soon, within
+from patience import PATIENCE, soon
 
 
 def names(tools):
@@ -124,9 +124,11 @@ def test_the_first_list_waits_for_servers_that_start_but_not_for_ever(visitor, m
         never.open(accept=False)
 
         async def twice():
-            async with asyncio.timeout(8):
+            async with asyncio.timeout(PATIENCE):
                 await never.guest.tools()
-            async with asyncio.timeout(0.5):
+            # Whoever waited for the late one a second time would wait for ever.
+            monkeypatch.setattr(guests_module, "_PATIENCE", 100 * PATIENCE)
+            async with asyncio.timeout(PATIENCE):
                 return await never.guest.tools()
 
         assert {each.server for each in asyncio.run(twice())} == {"srv"}
@@ -230,7 +232,7 @@ def test_a_gateway_that_ends_lets_nobody_wait(visitor):
         waits = asyncio.ensure_future(visitor.carry(call, entry))
         await soon(lambda: visitor.house.ran("slow"))
         await asyncio.to_thread(visitor.close)
-        came = await within(waits, 10)
+        came = await asyncio.wait_for(waits, PATIENCE)
         assert came.kind == "lost" and came.failed and "unknown" in came.text
         with pytest.raises(StoreError):
             await visitor.guest.tools()

@@ -4,13 +4,14 @@ import asyncio
 import itertools
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein.doors.gateway.http_again import remembered
 from checkrein.doors.gateway.http_headers import Head
 from checkrein.doors.gateway.http_talk import LARGEST_HEAD, Talk
-from patience import within
+from patience import PATIENCE
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %b\r\nAuthorization: Bearer t\r\n\r\n"
 PAIRS = [(b"host", b"x"), (b"content-length", b"3"), (b"authorization", b"Bearer t")]
@@ -190,7 +191,7 @@ async def _talked(kind, pieces):
         await asyncio.sleep(0)
     left = talk._loose, talk._deaf, talk._headers, wire.closed, wire.paused
     talk.connection_lost(None)
-    await within(asyncio.gather(*tasks), 5)
+    await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
     assert not tasks
     return talk, (app.seen, wire.written, left)
 
@@ -341,7 +342,7 @@ def cut(draw):
     return [(given_[a:b], draw(steps)) for a, b in itertools.pairwise(places)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(cut())
 def test_however_they_are_cut_all_requests_are_the_same_with_every_head_read(pieces):
     both(*pieces)

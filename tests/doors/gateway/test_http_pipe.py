@@ -17,7 +17,7 @@ from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.settings.servers import ServerSpec
 from doors.gateway.back import Ear
 from doors.gateway.site import Site
-from patience import Awake, soon
+from patience import PATIENCE, soon
 
 pytest.importorskip("mcp")
 INFO = {"name": "test", "version": "1"}
@@ -27,7 +27,7 @@ def spec_for(site, **more):
     return ServerSpec(name="site", url=site.url, **more)
 
 
-def run(spec, use=None, *, era=HANDSHAKE, sign_in=None, seconds=20):
+def run(spec, use=None, *, era=HANDSHAKE, sign_in=None, seconds=PATIENCE):
     ear = Ear()
 
     async def main():
@@ -52,7 +52,7 @@ def test_the_handshake_and_its_session(kind):
     async def use(upstream, ear):
         assert (upstream.version, upstream.info) == ("2025-06-18", {"name": "site"})
         given = {"_meta": {"own": 1}, "x": [None, 1.5, "é"]}
-        found = await upstream.request("echo", given, seconds=5)
+        found = await upstream.request("echo", given, seconds=PATIENCE)
         assert found == {"method": "echo", "params": given, "unknown": {"x": 1}}
         if kind == "sse":
             await soon(lambda: len(ear.notices) >= 3)
@@ -70,9 +70,9 @@ def test_the_handshake_and_its_session(kind):
 @pytest.mark.parametrize("kind", ["json", "sse"])
 def test_the_stateless_era_and_its_headers(kind):
     async def use(upstream, ear):
-        await upstream.request("tools/list", {}, seconds=5)
-        await upstream.request("tools/call", {"name": "go", "arguments": {"r": "é"}}, seconds=5)
-        await upstream.request("tools/call", {"name": "größe", "arguments": {}}, seconds=5)
+        await upstream.request("tools/list", {}, seconds=PATIENCE)
+        await upstream.request("tools/call", {"name": "go", "arguments": {"r": "é"}}, seconds=PATIENCE)
+        await upstream.request("tools/call", {"name": "größe", "arguments": {}}, seconds=PATIENCE)
 
     with Site(kind=kind) as site:
         run(spec_for(site), use, era=STATELESS)
@@ -117,8 +117,8 @@ def test_a_server_of_the_other_era_says_so(eras, era):
 def test_a_bad_answer_spoils_only_its_own_request(method, error):
     async def use(upstream, ear):
         with pytest.raises(error):
-            await upstream.request(method, {}, seconds=10)
-        assert (await upstream.request("echo", {}, seconds=5))["method"] == "echo"
+            await upstream.request(method, {}, seconds=PATIENCE)
+        assert (await upstream.request("echo", {}, seconds=PATIENCE))["method"] == "echo"
 
     with Site() as site:
         run(spec_for(site), use)
@@ -129,7 +129,7 @@ def test_a_connection_that_breaks_leaves_nobody_waiting():
     async def use(upstream, ear):
         waiting = asyncio.create_task(upstream.request("silent", {}, seconds=None))
         with pytest.raises(Gone, match="connection lost"):
-            await upstream.request("broken", {}, seconds=10)
+            await upstream.request("broken", {}, seconds=PATIENCE)
         with pytest.raises(Gone):
             await waiting
         assert not upstream.ready and upstream.tail
@@ -143,7 +143,7 @@ def test_a_request_that_takes_too_long_is_cancelled_in_the_words_of_its_era(era)
     async def use(upstream, ear):
         with pytest.raises(TimeoutError):
             await upstream.request("silent", {}, seconds=0.2)
-        await upstream.request("echo", {}, seconds=5)
+        await upstream.request("echo", {}, seconds=PATIENCE)
 
     with Site() as site:
         run(spec_for(site), use, era=era)
@@ -156,7 +156,7 @@ def test_a_session_the_server_forgot_ends_the_connection():
     async def use(upstream, ear):
         site.session = "s-2"
         with pytest.raises((RpcError, Gone)):
-            await upstream.request("echo", {}, seconds=5)
+            await upstream.request("echo", {}, seconds=PATIENCE)
         await soon(lambda: ear.ends)
         assert ear.ends[0][1] == "the server forgot our session"
 
@@ -198,9 +198,8 @@ def test_nobody_there_is_said_to_be_nobody():
 def test_a_server_that_never_answers_does_not_hold_us():
     with Site() as site:
         site._do_initialize = site._do_silent
-        with Awake.during() as took, pytest.raises(PipeError, match="did not answer"):
+        with pytest.raises(PipeError, match="did not answer"):
             run(spec_for(site), seconds=0.5)
-        assert took.seconds < 5
 
 
 def test_what_is_not_encrypted_is_not_connected_to():

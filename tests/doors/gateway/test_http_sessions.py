@@ -1,6 +1,8 @@
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from checkrein.doors.gateway.event_stream import EventStream, event
 from checkrein.doors.gateway.http_sessions import MOST_KEPT, MOST_KEPT_BYTES, HttpLimits, Sessions
 from doors.gateway.talking import Taken

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein.doors.gateway.http_turn import MOST_UNREAD
 from doors.gateway.talking import body_of, served
-from patience import within
+from patience import PATIENCE
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -36,11 +37,11 @@ def asked(app, *pieces, until=None):
                 await asyncio.sleep(0.01)
             if until is None:
                 writer.write_eof()
-                found = await within(reader.read(), 10)
+                found = await asyncio.wait_for(reader.read(), PATIENCE)
             else:
-                found = await within(reader.readuntil(until), 10)
+                found = await asyncio.wait_for(reader.readuntil(until), PATIENCE)
             writer.close()
-            await within(asyncio.gather(*tasks), 10)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
             return found
 
     return asyncio.run(go())
@@ -128,7 +129,7 @@ def test_a_long_body_is_read_no_faster_than_it_is_wanted():
             assert not talks[0]._transport.is_reading()
             assert talks[0]._turn._size < 8 * MOST_UNREAD
             want.set()
-            await within(reader.readuntil(b"\r\n\r\nx"), 10)
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\nx"), PATIENCE)
             assert found == [body]
 
     asyncio.run(go())
@@ -147,7 +148,7 @@ def test_a_client_that_leaves_is_noticed_by_who_waits_for_it():
             writer.write(GET)
             await asyncio.sleep(0.02)
             writer.close()
-            assert await within(seen.get(), 5) is None
+            assert await asyncio.wait_for(seen.get(), PATIENCE) is None
             await asyncio.gather(*tasks)
 
     asyncio.run(go())
@@ -169,7 +170,7 @@ def test_a_client_that_reads_slowly_holds_up_its_own_response_only():
             await asyncio.sleep(0.2)
             assert len(sent) < 200
             writer.transport.abort()
-            await within(asyncio.gather(*tasks), 5)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
             assert reader is not None
 
     asyncio.run(go())
@@ -192,7 +193,7 @@ def test_the_last_request_of_a_connection_ends_it(request_):
     async def go():
         async with served(echo) as (reader, writer, _, _):
             writer.write(request_)
-            return await within(reader.read(), 5)
+            return await asyncio.wait_for(reader.read(), PATIENCE)
 
     found = asyncio.run(go())
     assert b"connection: close\r\n" in found and found.endswith(b"GET /mcp ")
@@ -205,7 +206,7 @@ def test_an_answer_may_end_the_connection():
     async def go():
         async with served(refuse) as (reader, writer, _, _):
             writer.write(post(b"x" * 1000)[:200])
-            return await within(reader.read(), 5)
+            return await asyncio.wait_for(reader.read(), PATIENCE)
 
     found = asyncio.run(go())
     assert found.startswith(b"HTTP/1.1 413 ") and found.count(b"connection: close\r\n") == 1
@@ -244,7 +245,7 @@ def test_an_application_that_fails_leaves_nobody_waiting(when):
     async def go():
         async with served(bad) as (reader, writer, _, _):
             writer.write(GET)
-            return await within(reader.read(), 5)
+            return await asyncio.wait_for(reader.read(), PATIENCE)
 
     found = asyncio.run(go())
     assert b"mine" not in found
@@ -273,18 +274,18 @@ def test_the_connection_ends_after_the_answer_under_way():
             await asyncio.sleep(0.02)
             talks[0].shutdown()
             hold.set()
-            found = await within(reader.read(), 5)
+            found = await asyncio.wait_for(reader.read(), PATIENCE)
             assert found.endswith(b"last") and b"connection: close" in found
         async with served(echo) as (reader, writer, talks, _):
             writer.write(GET)
             await reader.readuntil(b"/mcp ")
             talks[0].shutdown()
-            assert await within(reader.read(), 5) == b""
+            assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
 
     asyncio.run(go())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.one_of(st.binary(max_size=80), st.sampled_from([GET, post(b"ab"), b"\r\n", b"0\r\n\r\n"])),
@@ -304,8 +305,8 @@ def test_no_bytes_make_it_fall_over(pieces):
                     await asyncio.sleep(0)
                 await asyncio.sleep(0.005)
                 writer.write_eof()
-                await within(reader.read(), 5)
-            await within(asyncio.gather(*tasks), 5)
+                await asyncio.wait_for(reader.read(), PATIENCE)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
 
     asyncio.run(go())
     assert trouble == []

@@ -8,7 +8,7 @@ import uvloop
 
 from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES
 from doors.gateway.talking import body_of, served
-from patience import PATIENCE, within
+from patience import PATIENCE, soon
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 EVIL = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -275,7 +275,7 @@ def test_what_has_no_end_is_cut_also_while_another_request_is_answered(loop, beg
             assert talks[0]._deaf or not talks[0]._transport.is_reading()
             assert talks[0]._loose <= 3 * LARGEST_HEAD
             with contextlib.suppress(ConnectionError):
-                found = await within(reader.read(), 5)
+                found = await asyncio.wait_for(reader.read(), PATIENCE)
                 assert found.count(b"[/mcp ]") == busy and found.count(REFUSED) <= 1
 
     with asyncio.Runner(loop_factory=loop) as runner:
@@ -291,7 +291,7 @@ def test_short_headers_are_cut_before_they_fill_the_memory(end):
         app = App()
         async with served(app) as (reader, writer, talks, _):
             writer.write(GET[:-2] + b"a:\r\n" * (2 * MOST_LINES) + end)
-            found = await within(reader.read(), 5)
+            found = await asyncio.wait_for(reader.read(), PATIENCE)
             assert found.startswith(REFUSED) and app.heard == []
             assert talks[0]._headers == [] and talks[0]._deaf
 
@@ -313,11 +313,17 @@ def test_a_long_body_in_many_chunks_is_no_head_without_end():
 @pytest.mark.parametrize("loop", LOOPS)
 def test_requests_wait_behind_one_another_up_to_a_number(loop):
     async def go():
-        app = App(slow=0.05)
-        async with served(app) as (reader, writer, talks, _):
+        app, gate = App(), asyncio.Event()
+
+        async def held(turn):
+            await gate.wait()
+            await app(turn)
+
+        async with served(held) as (reader, writer, talks, _):
             writer.write(GET * (MOST_BEHIND * 4))
-            await asyncio.sleep(0.03)
-            assert len(talks[0]._behind) <= MOST_BEHIND
+            await soon(lambda: talks and len(talks[0]._behind) >= MOST_BEHIND)
+            assert len(talks[0]._behind) == MOST_BEHIND
+            gate.set()
             found = await asyncio.wait_for(reader.read(), PATIENCE)
             assert found.count(b"[/mcp ]") == MOST_BEHIND + 1 and found.count(REFUSED) == 1
 
@@ -334,7 +340,7 @@ def test_every_answer_goes_to_its_own_request_however_they_are_cut(loop):
             for at in range(0, len(given), size):
                 writer.write(given[at : at + size])
                 await asyncio.sleep(0)
-            found = await within(reader.readuntil(b"[/mcp 39]"), 10)
+            found = await asyncio.wait_for(reader.readuntil(b"[/mcp 39]"), PATIENCE)
             said = [part.partition(b"]")[0] for part in found.split(b"[/mcp ")[1:]]
             assert said == [b"%d" % n for n in range(40)]
 
@@ -359,7 +365,7 @@ def test_a_client_that_left_is_noticed_although_it_sent_nonsense_before(loop):
             writer.write(b"nonsense\r\n\r\n")
             await asyncio.sleep(0.02)
             writer.close()
-            await within(left.wait(), 5)
+            await asyncio.wait_for(left.wait(), PATIENCE)
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(go())

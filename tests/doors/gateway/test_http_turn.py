@@ -6,7 +6,7 @@ import pytest
 
 from checkrein.doors.gateway.http_headers import Head
 from checkrein.doors.gateway.http_turn import MOST_UNREAD, Turn
-from patience import within
+from patience import PATIENCE
 
 
 class Wire:
@@ -136,7 +136,7 @@ def test_who_waits_for_a_body_nobody_wants_any_more_waits_no_longer():
         waiting = asyncio.create_task(turn.part())
         await asyncio.sleep(0)
         await turn.answer(413, b"", b"")
-        assert await within(waiting, 5) is None
+        assert await asyncio.wait_for(waiting, PATIENCE) is None
 
     asyncio.run(go())
 

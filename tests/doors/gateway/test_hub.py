@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -424,7 +425,7 @@ def test_whatever_comes_is_answered_properly_and_runs_nothing(house, add):
     with asyncio.Runner() as runner:
         runner.run(house.open())
 
-        @hypothesis_settings(max_examples=150, suppress_health_check=list(HealthCheck))
+        @hypothesis_settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
         @given(st.lists(MESSAGES, min_size=1, max_size=6), st.sampled_from([HANDSHAKE, STATELESS]))
         def anything(messages, era):
             runner.run(everything(messages, era))

@@ -32,6 +32,7 @@ def differs(inventory, connection, tool="echo", accepted=None):
     return asyncio.run(inventory.differs(connection, tool, digest(ECHO) if accepted is None else accepted))
 
 
+@pytest.mark.invariant("a call reaches a connection only where its tool is, word for word, what was accepted")
 def test_a_tool_is_compared_with_what_this_connection_shows():
     inventory, connection = Inventory(), Connection({"tools": [ECHO, {"name": "other"}]})
     assert differs(inventory, connection) == ""

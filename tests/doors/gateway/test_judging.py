@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from doors.gateway.house import told
 
 
@@ -15,6 +17,7 @@ def opened(house, work):
     asyncio.run(main())
 
 
+@pytest.mark.invariant("a change takes effect on the next call")
 def test_a_change_that_was_made_before_a_call_came_holds_for_it(house, add):
     """However busy the moment is: calls before it were judged in the same turn of the loop."""
 

@@ -17,7 +17,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store.facts import Facts
 from checkrein.store.sqlite import SqliteStore
 from doors.gateway.back import GOOD, Ear, is_running, spec_of
-from patience import soon
+from patience import PATIENCE, soon
 
 
 class Limits(msgspec.Struct):
@@ -233,7 +233,7 @@ def test_the_longest_idle_makes_room_and_when_all_are_busy_nobody_does(run, tmp_
         first = await kept.reach(Client("1"))
         second = await kept.reach(Client("2"))
         await asyncio.sleep(0.01)
-        await first.request("echo", {}, seconds=5)
+        await first.request("echo", {}, seconds=PATIENCE)
         third = await kept.reach(Client("3"))
         await soon(lambda: not second.ready)
         assert first.ready and third.ready
@@ -285,6 +285,7 @@ def test_a_connection_its_client_waits_at_is_kept_and_comes_back(run, tmp_path):
     run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
 
 
+@pytest.mark.invariant("who waits to hear of something does not lose the connection it would come by")
 def test_one_that_waits_makes_no_room_for_others(run, tmp_path):
     async def use(kept):
         kept.ear.held |= {"1", "2"}
@@ -302,7 +303,7 @@ def test_a_server_that_crashes_comes_back_by_itself(run):
     async def use(kept):
         first = await kept.reach(BOB)
         with pytest.raises(Gone):
-            await first.request("crash", {}, seconds=5)
+            await first.request("crash", {}, seconds=PATIENCE)
         status = kept.status()
         assert status["state"] == "waiting" and status["restarts"] == 1 and status["next_try"]
         assert "exit status 3" in status["error"] and "I am dying" not in status["error"] and status["remedy"]
@@ -470,8 +471,8 @@ def test_one_that_answers_or_is_busy_is_left_alone(run, monkeypatch):
 def test_what_servers_say_is_passed_on(run):
     async def use(kept):
         found = await kept.reach(BOB)
-        await found.request("say", {"method": "notifications/x"}, seconds=5)
-        await found.request("ask", {"method": "roots/list"}, seconds=5)
+        await found.request("say", {"method": "notifications/x"}, seconds=PATIENCE)
+        await found.request("ask", {"method": "roots/list"}, seconds=PATIENCE)
         assert kept.ear.notices[0]["method"] == "notifications/x"
         assert kept.ear.requests[0]["method"] == "roots/list"
 
@@ -494,6 +495,9 @@ ENDS_LATER = "import os, threading\nthreading.Timer(0.3, os._exit, [3]).start()\
 
 @pytest.mark.parametrize(
     "source", [f"{WRITES}sys.exit(3)", f"{WRITES}{ENDS_LATER}{GOOD}"], ids=["dead", "dies"]
+)
+@pytest.mark.invariant(
+    "what a server writes beside its messages, secrets perhaps, is for people who ask for it"
 )
 def test_what_a_server_wrote_before_it_ended_reaches_no_client_and_no_log(run, tmp_path, source):
     """It may be a secret, or words for a model; people read it where they ask for it."""

@@ -64,6 +64,7 @@ def test_what_a_living_run_uses_is_left_alone(sleeper):
     assert path.exists() and is_running(process.pid)
 
 
+@pytest.mark.invariant("only the very process we wrote down is ended, never a later one with its number")
 def test_a_later_process_with_the_same_number_is_left_alone(sleeper):
     process = sleeper()
     path = written(process, owner_started="long ago", started="long ago")

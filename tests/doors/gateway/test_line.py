@@ -9,7 +9,7 @@ from checkrein.doors.gateway.pipes import Gone, PipeError, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.errors import ConfigError
 from doors.gateway.back import Ear, spec_of
-from patience import soon
+from patience import PATIENCE, soon
 
 
 class Owner(Ear):
@@ -26,7 +26,7 @@ class Owner(Ear):
             raise self.errors.pop(0)
         made = Upstream("good", lambda hear, over: pipe_for(self.spec, hear, over), self)
         line.opening = made
-        await made.start(era=line.era, capabilities={}, info={"name": "t"}, seconds=20)
+        await made.start(era=line.era, capabilities={}, info={"name": "t"}, seconds=PATIENCE)
         return made
 
     def ended(self, upstream, why):
@@ -56,10 +56,10 @@ def run(tmp_path, monkeypatch):
 def test_it_is_opened_once_for_all_who_wait(run):
     async def use(owner, line):
         assert line.state == STOPPED and line.ready is None
-        waiting = [asyncio.create_task(line.reach(20)) for _ in range(5)]
+        waiting = [asyncio.create_task(line.reach(PATIENCE)) for _ in range(5)]
         await soon(lambda: line.state == STARTING)
         assert len(set(await asyncio.gather(*waiting))) == 1 == owner.opened
-        assert line.state == READY and await line.reach(20) is line.ready
+        assert line.state == READY and await line.reach(PATIENCE) is line.ready
 
     run(use)
 
@@ -71,13 +71,13 @@ def test_pauses_double_up_to_a_minute_and_begin_again_after_a_healthy_one(run, m
     async def use(owner, line):
         owner.errors = [PipeError(f"No {number}.") for number in range(4)]
         with pytest.raises(PipeError, match=r"No 0\."):
-            await line.reach(20)
+            await line.reach(PATIENCE)
         assert line.state == WAITING and line.next_try is not None
         await soon(lambda: line.ready)
         pauses = [said.split(" in ")[1] for said in owner.said]
         assert pauses == ["0.05 s.", "0.1 s.", "0.15 s.", "0.15 s."] and line.next_try is None
         with pytest.raises(Gone):
-            await line.ready.request("crash", {}, seconds=5)
+            await line.ready.request("crash", {}, seconds=PATIENCE)
         assert owner.said[-1].endswith("in 0.05 s.") and line.restarts == 1
         assert line.tail == ("I am dying",)
         await soon(lambda: line.ready)
@@ -92,10 +92,10 @@ def test_what_lasts_is_tried_again_only_when_somebody_asks(run, error):
     async def use(owner, line):
         owner.errors = [error]
         with pytest.raises(type(error)):
-            await line.reach(20)
+            await line.reach(PATIENCE)
         await asyncio.sleep(0.1)
         assert line.state == FAILED and owner.opened == 1 and line.error is error
-        assert (await line.reach(20)).ready and line.error is None
+        assert (await line.reach(PATIENCE)).ready and line.error is None
 
     run(use)
 
@@ -107,7 +107,7 @@ def test_nobody_waits_through_a_long_pause(run, monkeypatch):
         owner.errors = [PipeError("Broken.")]
         for _ in range(3):
             with pytest.raises(PipeError, match="Broken"):
-                await line.reach(20)
+                await line.reach(PATIENCE)
         assert owner.opened == 1 and line.state == WAITING
 
     run(use)
@@ -117,7 +117,7 @@ def test_it_is_not_opened_again_when_nobody_wants_it_any_more(run):
     async def use(owner, line):
         owner.errors = [PipeError("Broken.")]
         with pytest.raises(PipeError):
-            await line.reach(20)
+            await line.reach(PATIENCE)
         assert line.state == WAITING
         owner.wanted = False
         await soon(lambda: line.state == FAILED)
@@ -130,7 +130,7 @@ def test_an_era_that_is_not_spoken_is_no_failure_to_repeat(run):
     async def use(owner, line):
         owner.errors = [WrongEra("No.", sure=True)]
         with pytest.raises(WrongEra):
-            await line.reach(20)
+            await line.reach(PATIENCE)
         await asyncio.sleep(0.1)
         assert owner.opened == 1 and line.error is None
 
@@ -141,7 +141,7 @@ def test_an_error_nobody_thought_of_is_a_failure_like_others(run):
     async def use(owner, line):
         owner.errors = [KeyError("oops")]
         with pytest.raises(KeyError):
-            await line.reach(20)
+            await line.reach(PATIENCE)
         await soon(lambda: line.ready)
         assert "KeyError" in owner.said[0]
 
@@ -165,7 +165,7 @@ def test_only_a_quiet_idle_handshake_connection_is_asked_whether_it_lives(run, m
     async def use(owner, line):
         later = asyncio.get_running_loop().time() + 61
         assert not line.is_quiet(later)
-        upstream = await line.reach(20)
+        upstream = await line.reach(PATIENCE)
         assert line.is_quiet(later) is (line.era == HANDSHAKE)
         assert not line.is_quiet(later - 2)
         busy = asyncio.create_task(upstream.request("silent", {}, seconds=None))
@@ -183,7 +183,7 @@ def test_the_status_is_that_of_the_best_line(run):
     assert status_of("x", [])["state"] == STOPPED
 
     async def use(owner, line):
-        await line.reach(20)
+        await line.reach(PATIENCE)
         other = Line("good", HANDSHAKE, {}, open=owner.open, wanted=lambda: False, say=owner.said.append)
         other.restarts = 3
         found = status_of("good", [other, line])

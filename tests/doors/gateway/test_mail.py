@@ -226,7 +226,7 @@ def test_what_nobody_waits_for_goes_with_the_next_and_keeps_its_place(pipeline, 
         await mail.send(note("a", 2), heard).answer()
         assert late.written and found == [2] and change_number(pipeline.store, "a") == 2
         alone = mail.send_later(note("b", 3), heard)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await alone.answer()
         hurried = mail.send_later(note("c", 4), heard)
         mail.hurry()
@@ -239,6 +239,7 @@ def test_what_nobody_waits_for_goes_with_the_next_and_keeps_its_place(pipeline, 
 
 @pytest.mark.parametrize("error", [StoreError("mine"), ValueError("mine"), sqlite3.ProgrammingError("mine")])
 @pytest.mark.parametrize("count", [1, CROWD + 2])
+@pytest.mark.invariant("nobody waits for a word that never comes")
 def test_nobody_waits_for_a_word_that_never_comes(pipeline, monkeypatch, error, count):
     def broken(*_):
         raise error
@@ -248,7 +249,7 @@ def test_nobody_waits_for_a_word_that_never_comes(pipeline, monkeypatch, error, 
     async def go():
         mail = Mail(pipeline.store)
         letters = [mail.send(note(f"n{number}", 1), heard) for number in range(count)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             return await asyncio.gather(*(each.answer() for each in letters), return_exceptions=True)
 
     assert asyncio.run(go()) == [error] * count
@@ -298,7 +299,7 @@ def test_who_speaks_for_one_that_stopped_waiting_keeps_nobody_from_their_answer(
         gone.cancel()
         await asyncio.sleep(0.01)
         go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await stays.answer() == "written"
         await asyncio.sleep(0.01)
         thread.join()
@@ -359,7 +360,7 @@ def test_no_verdict_leaves_whose_record_is_not_there(pipeline, project, fault, c
 
         whole = [await one(0)]
         FAULTS[fault](pipeline.store)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return whole + await asyncio.gather(*(one(number + 1) for number in range(count)))
 
     found = asyncio.run(go())

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -34,6 +35,7 @@ def names(listed):
     return {tool["name"] for tool in listed["tools"]}
 
 
+@pytest.mark.invariant("what a server changes about itself is looked at before it is offered, or called")
 def test_an_acceptance_a_refusal_and_a_rug_pull_are_told(house):
     async def main():
         house.server()
@@ -246,6 +248,7 @@ def test_only_who_subscribed_hears_of_an_update(house):
     run(house, work)
 
 
+@pytest.mark.invariant("what one client's own connection says, no other client hears")
 def test_an_update_from_one_clients_own_connection_is_for_it_alone(house):
     async def main():
         house.server(share="client")
@@ -352,7 +355,7 @@ def test_whatever_a_server_says_breaks_nothing_and_nobody_is_asked_in_our_name(h
     with asyncio.Runner() as runner:
         runner.run(house.open())
 
-        @hypothesis_settings(max_examples=100, suppress_health_check=list(HealthCheck))
+        @hypothesis_settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
         @given(st.lists(MESSAGES, min_size=1, max_size=6))
         def anything(messages):
             runner.run(everything(messages))
@@ -364,6 +367,7 @@ def test_whatever_a_server_says_breaks_nothing_and_nobody_is_asked_in_our_name(h
             runner.run(house.close())
 
 
+@pytest.mark.invariant("a server that changes long lists all the time takes a small part of everybody's")
 def test_a_server_that_changes_long_lists_all_the_time_keeps_nobody_waiting(house, monkeypatch):
     learned, busy = [], 0.06
 

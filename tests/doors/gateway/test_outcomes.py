@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from checkrein.call import ToolCall
 from checkrein.doors.gateway import outcomes as module
 from checkrein.doors.gateway.outcomes import Outcomes
@@ -30,7 +32,7 @@ def test_they_are_recorded_a_moment_later(pipeline, project):
         kept = Outcomes(pipeline, print)
         kept.add(entry, "success")
         assert outcome(pipeline, entry) != "success"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while outcome(pipeline, entry) != "success":
                 await asyncio.sleep(0.01)
 
@@ -59,13 +61,16 @@ def test_many_do_not_wait_for_the_moment(pipeline, project, monkeypatch):
         kept = Outcomes(pipeline, print)
         for entry in entries:
             kept.add(entry, "success")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while outcome(pipeline, entries[-1]) != "success":
                 await asyncio.sleep(0.01)
 
     asyncio.run(go())
 
 
+@pytest.mark.invariant(
+    "what is known is used once, so that a second word about a call is looked up and dropped"
+)
 def test_what_is_known_counts_once_a_second_word_is_dropped(pipeline, project):
     entry = decide(pipeline, project)
 
@@ -110,6 +115,7 @@ def poisoned(monkeypatch):
     monkeypatch.setattr(Finishing, "_finish", fails)
 
 
+@pytest.mark.invariant("an outcome that cannot be written down takes no other one's along")
 def test_one_that_cannot_be_written_down_takes_no_other_along(pipeline, project, monkeypatch):
     entries = [decide(pipeline, project, number) for number in range(3)]
     said = []
@@ -140,7 +146,7 @@ def test_a_failure_waits_for_no_company(pipeline, project, monkeypatch):
         kept = Outcomes(pipeline, print)
         kept.add(entries[0], "success")
         kept.add(entries[1], "failure")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while outcome(pipeline, entries[1]) != "failure":
                 await asyncio.sleep(0.001)
         assert outcome(pipeline, entries[0]) == "success"
@@ -149,6 +155,7 @@ def test_a_failure_waits_for_no_company(pipeline, project, monkeypatch):
     assert trust(pipeline, project) == 1
 
 
+@pytest.mark.invariant("trust is never higher because the store was full for a while")
 def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline, project, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.02)
     entries, said = [decide(pipeline, project, number) for number in range(2)], []
@@ -164,7 +171,7 @@ def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline,
         await asyncio.sleep(0.15)
         assert outcome(pipeline, entries[1]) != "failure"
         pipeline.store._writer.execute("PRAGMA max_page_count = 1000000")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while outcome(pipeline, entries[1]) != "failure":
                 await asyncio.sleep(0.01)
         await kept.close()
@@ -173,6 +180,7 @@ def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline,
     assert trust(pipeline, project) == 1 and len(said) == 1 and "full" in said[0]
 
 
+@pytest.mark.invariant("nor because of what a tool said while it failed")
 def test_a_failure_is_recorded_although_what_was_said_cannot_be(pipeline, project, monkeypatch):
     entries, said = [decide(pipeline, project, number) for number in range(2)], []
     poisoned(monkeypatch)

@@ -66,6 +66,7 @@ def test_a_public_server_may_lead_to_anything_public(lookups):
         "https://100.64.0.1/",
     ],
 )
+@pytest.mark.invariant("only what a person wrote into the servers file may be inside this machine or network")
 def test_but_not_to_what_is_inside(lookups, url):
     with pytest.raises(PipeError, match="inside this machine or network") as caught:
         addresses("https://public.example/mcp", url)
@@ -83,6 +84,7 @@ def test_a_server_that_is_inside_itself_may_lead_to_its_own_host_only(lookups, h
 
 
 @pytest.mark.parametrize("url", ["http://public.example/", "http://inside.example/", "http://mixed.example/"])
+@pytest.mark.invariant("nothing leaves this machine unencrypted")
 def test_nothing_leaves_this_machine_unencrypted(lookups, url):
     with pytest.raises(PipeError, match="only https"):
         addresses(url, url)

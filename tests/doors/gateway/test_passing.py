@@ -66,6 +66,7 @@ def terminal():
 
 @pytest.mark.parametrize(("make", "why"), [each[1:] for each in kinds()], ids=[each[0] for each in kinds()])
 @pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.invariant("else none stays open")
 def test_only_pipes_and_local_sockets_are_taken(pair, pipe, make, why, place):
     """INVARIANT: of what we do not take nothing stays open."""
     ours, theirs = pair
@@ -172,6 +173,7 @@ def test_it_is_found_as_it_was_left(client):
 
 
 @on_linux
+@pytest.mark.invariant("nobody who shares the client's descriptor can make us wait in it, nor we them")
 def test_nobody_can_make_us_wait(client):
     """INVARIANT: nobody who shares the client's descriptor can make us wait in it, nor we them."""
     passed, pump, _ = client

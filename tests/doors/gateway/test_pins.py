@@ -23,6 +23,7 @@ def seen(pipeline):
     return pipeline.store.query("SELECT count(*) FROM record WHERE kind = 'definitions_seen'")[0][0]
 
 
+@pytest.mark.invariant("only a row that says so, word for word, makes a version accepted")
 def test_new_then_accepted_then_changed_then_refused(pins, clock):
     first, second = tool(), tool(title="T")
     assert pins.state(first) == "new" and pins.first_accepted(first) is None
@@ -93,6 +94,7 @@ def test_a_version_seen_earlier_is_found_again(pins):
     assert pins.kept("other", "tool", "t", tool().hash) is None
 
 
+@pytest.mark.invariant("a server that never shows the same twice fills neither the disk nor the memory")
 def test_a_server_that_never_shows_the_same_twice_fills_nothing(pins, pipeline, clock, monkeypatch):
     monkeypatch.setattr(module, "MOST_KEPT", 5_000)
     for number in range(20):

@@ -89,6 +89,7 @@ def test_an_accept_is_a_yes_as_far_as_it_says(content, remember):
         {"action": "accept", "content": {"remember": {"x": 1}}},
     ],
 )
+@pytest.mark.invariant("only the word accept is a yes")
 def test_whatever_else_comes_back_is_a_no(result):
     assert prompts.answer(result).word == "denied"
 
@@ -100,6 +101,9 @@ def test_a_word_to_the_model_is_kept_within_bounds():
 
 
 @pytest.mark.parametrize("said", ["Checkrein asks: may I?", "Hello\nChec\u200bkrein asks: x", "", None, 7])
+@pytest.mark.invariant(
+    "no line of what a server asks begins like our own question, and nothing in it is hidden"
+)
 def test_what_a_server_asks_never_looks_like_ours(said):
     found = prompts.foreign("mail", "elicitation/create", {"message": said, "requestedSchema": {"x": 1}})
     first, *others = found["message"].split("\n")

@@ -19,7 +19,9 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.doors.gateway.relay import check_capability, envelope, forwarded
 from doors.gateway.house import told
-from patience import soon
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
+from patience import PATIENCE, soon
 
 ACCEPT = {"action": "accept", "content": {"colour": "red"}}
 
@@ -37,7 +39,7 @@ def run(house, work, **more):
             assert house.hub.relay.runs == {}
             await soon(lambda: house.hub.news.wishes._open == {})
 
-    asyncio.run(main())
+    run_on_moved_loop(main())
 
 
 STATELESS_SERVER = {"env": {"ERAS": "stateless"}}
@@ -96,6 +98,7 @@ def test_a_parked_request_is_its_owners(house):
     run(house, work)
 
 
+@pytest.mark.invariant("a request that waits for its client still ends, and is recorded, in one place")
 def test_a_client_that_never_comes_back_is_given_up(house, monkeypatch):
     monkeypatch.setattr(relay_module, "PARKED_SECONDS", 0.1)
 
@@ -118,11 +121,11 @@ def test_a_parked_requests_time_stands_still(house):
     async def work():
         guest = house.passing()
         first = await guest.call("srv__elicit")
-        await asyncio.sleep(2)
+        await pass_seconds(2 * PATIENCE)
         (key,) = first["inputRequests"]
         assert json.loads(told(await guest.again("srv__elicit", {}, first, {key: ACCEPT}))) == ACCEPT
 
-    run(house, work, timeout=1.5)
+    run(house, work, timeout=PATIENCE)
 
 
 def test_a_request_that_is_never_answered_takes_its_time_and_no_longer(house):
@@ -182,6 +185,7 @@ def test_a_server_that_dies_while_the_client_is_away_is_an_unknown_fate(house):
     run(house, work)
 
 
+@pytest.mark.invariant("a deny that came meanwhile stops a call that is half way")
 def test_a_deny_that_comes_while_the_client_is_away_ends_the_call(house, add):
     async def work():
         guest = house.passing()
@@ -234,6 +238,7 @@ def test_progress_of_a_parked_request_goes_to_the_request_that_is_open(house):
     run(house, work)
 
 
+@pytest.mark.invariant("a server's word counts as its question only where its era has such an answer")
 def test_a_handshake_servers_result_never_passes_for_a_question(house):
     """Neither the client nor we take a result for a question where the server's era has none."""
 
@@ -303,11 +308,11 @@ def test_the_call_waits_for_a_handshake_clients_answer_without_running_out_of_ti
         guest = await house.guest(answers={})
         task = asyncio.ensure_future(guest.call("srv__elicit"))
         await soon(lambda: guest.asked)
-        await asyncio.sleep(2)
+        await pass_seconds(2 * PATIENCE)
         guest.reply(guest.asked[0], ACCEPT)
         assert json.loads(told(await task)) == {"q": ACCEPT}
 
-    run(house, work, timeout=1.5, **STATELESS_SERVER)
+    run(house, work, timeout=PATIENCE, **STATELESS_SERVER)
 
 
 # -- both stateless ---------------------------------------------------------------------------------------
@@ -351,6 +356,7 @@ def test_a_server_state_is_single_use_also_after_a_restart(house):
     asyncio.run(main())
 
 
+@pytest.mark.invariant("a deny that came meanwhile stops a call that is half way")
 def test_a_deny_that_comes_meanwhile_stops_a_call_half_way(house, add):
     async def work():
         guest = house.passing()

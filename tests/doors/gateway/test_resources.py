@@ -38,6 +38,7 @@ def test_every_servers_pages_come_one_after_the_other(house):
     )
 
 
+@pytest.mark.invariant("a URI keeps meaning the server it was first offered by, however many another offers")
 def test_of_two_with_the_same_uri_the_second_goes_by_its_servers_name(house):
     async def work(guest):
         rows, _ = await everything(guest)

@@ -29,6 +29,7 @@ def why(seal, text, **more):
     return found.value.why
 
 
+@pytest.mark.invariant("a state works once, for the client and the request it was made for, for a while")
 def test_what_was_sealed_comes_back_once(seal):
     text = close(seal, entry="e", carried="c")
     state = seal.take(text, **BOUND, now=101.0)
@@ -43,6 +44,7 @@ def test_what_nobody_could_carry_back_is_not_sealed(seal):
     assert seal.take(close(seal, arguments=arguments), **BOUND, now=100.0).arguments == arguments
 
 
+@pytest.mark.invariant("a state works once, for the client and the request it was made for, for a while")
 def test_it_is_bound_to_owner_request_and_time(seal):
     text = close(seal)
     assert why(seal, text, owner="http:2") == "it was given to another client"

@@ -19,6 +19,7 @@ def progress(**params):
     return notification("notifications/progress", params)
 
 
+@pytest.mark.invariant("what a server asks reaches nobody through a guest, and is never answered yes")
 def test_nobody_at_a_seat_is_asked_anything(house):
     async def work():
         seat = Seat("chat", "s1")
@@ -111,6 +112,7 @@ def test_another_clients_question_is_not_a_guests_and_the_other_way_round(house,
     asyncio.run(work())
 
 
+@pytest.mark.invariant("however fast a server says how far it is, one word of it waits to be told")
 def test_how_far_it_is_is_told_as_the_latest_word_of_it():
     async def work():
         heard = []

@@ -67,6 +67,7 @@ def test_what_a_browser_brings_back_is_handed_over_and_the_page_repeats_nothing(
     run(use)
 
 
+@pytest.mark.invariant("only who was sent here by the sign-in page knows the path")
 def test_it_listens_on_this_machine_only_under_a_path_nobody_guesses():
     async def use(way, _):
         (listening,) = way._server.sockets
@@ -102,6 +103,7 @@ def test_what_cannot_be_an_answer_is_not_taken(query):
     run(use)
 
 
+@pytest.mark.invariant("an answer is taken once, at exactly this path, under no other name (DNS rebinding)")
 def test_other_requests_find_nothing():
     async def use(way, waiting):
         others = [
@@ -165,6 +167,7 @@ def test_whoever_says_nothing_keeps_nobody_out(monkeypatch):
     run(use)
 
 
+@pytest.mark.invariant("an answer is taken once, at exactly this path, under no other name (DNS rebinding)")
 def test_an_answer_is_taken_once_and_then_nobody_listens():
     async def use(way, waiting):
         reader, writer = await asyncio.open_connection("127.0.0.1", way.port)
@@ -182,6 +185,7 @@ def test_an_answer_is_taken_once_and_then_nobody_listens():
     run(use)
 
 
+@pytest.mark.invariant("before somebody was sent away nobody can come back")
 def test_before_anybody_was_sent_away_nobody_comes_back():
     async def main():
         way = SignIn("mail", print)
@@ -226,6 +230,7 @@ def test_nobody_comes_back():
         "https://evil.example/" + "x" * 20_000,
     ],
 )
+@pytest.mark.invariant("the host a person reads in the address is the one their browser goes to")
 def test_nobody_is_sent_to_an_address_that_reads_like_another(url):
     async def main():
         shown = []

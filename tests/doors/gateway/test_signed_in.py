@@ -22,6 +22,9 @@ def test_what_is_kept_can_be_read_by_us_alone():
     assert [each.name for each in path.parent.iterdir()] == ["mail.json"]
 
 
+@pytest.mark.invariant(
+    "a token is sent to no other address than the one it was made for, and for no other client"
+)
 def test_a_token_is_good_for_one_address():
     keep_sign_in("mail", KEPT)
     for other in ("https://b.example/mcp", f"{URL}/", ""):

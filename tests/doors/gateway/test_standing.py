@@ -39,6 +39,7 @@ def test_looking_is_recorded_nowhere(pipeline, project):
     assert pipeline.store.query("SELECT count(*) FROM record") == before
 
 
+@pytest.mark.invariant("nothing that could run or ask is left out of a list")
 def test_a_deny_that_depends_on_arguments_leaves_the_tool_listed(pipeline, project, write):
     write(tool="draft", action="deny", when=[{"path": "to", "equals": "boss"}])
     assert not always_denied(pipeline, offered(), project)

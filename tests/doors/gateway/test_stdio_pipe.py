@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import uvloop
@@ -19,7 +18,7 @@ from checkrein.doors.gateway.stdio_pipe import StdioPipe, environment
 from checkrein.settings.servers import ServerSpec
 from checkrein.settings.sources import state_dir
 from doors.gateway.back import GOOD, is_running, spec_of, write
-from patience import Awake, soon, until
+from patience import PATIENCE, soon, until
 
 # Says who it is, then goes on as the test wants.
 HELLO = """
@@ -193,6 +192,7 @@ def test_how_a_process_ended_is_said_after_its_last_word(tmp_path, last, why):
     assert ends.ends == [why] and ends.heard == [{"jsonrpc": "2.0", "method": "last"}]
 
 
+@pytest.mark.invariant("all three ends are waited for from the start")
 def test_one_that_ends_before_we_listen_is_heard_out(tmp_path, monkeypatch):
     watch = StdioPipe._watch
 
@@ -252,12 +252,11 @@ def test_everything_it_started_ends_with_it_even_when_it_does_not_want_to(tmp_pa
     async def use(ends):
         await soon(lambda: ends.heard)
 
-    with Awake.during() as took:
-        ends = run(spec_of(tmp_path, STUBBORN + FOREVER), use)
+    ends = run(spec_of(tmp_path, STUBBORN + FOREVER), use)
     assert len(ends.pids()) == 2 and not any(map(is_running, ends.pids()))
-    assert took.seconds < 10
 
 
+@pytest.mark.invariant("whatever ends the pipe, its whole process group is gone afterwards")
 def test_everything_it_started_ends_when_it_crashes(tmp_path):
     async def use(ends):
         await soon(lambda: ends.ends)
@@ -266,17 +265,19 @@ def test_everything_it_started_ends_when_it_crashes(tmp_path):
     assert run(spec_of(tmp_path, STUBBORN + "os._exit(5)"), use).ends == ["exit status 5"]
 
 
-def test_one_that_leaves_when_told_is_not_waited_for(tmp_path):
+def test_one_that_leaves_when_told_is_not_waited_for(tmp_path, monkeypatch):
+    # Whoever waited for all of this time would wait for ever.
+    monkeypatch.setattr(stdio_pipe, "_TERM_SECONDS", 100 * PATIENCE)
+
     async def main():
         ends = Ends(spec_of(tmp_path))
         await ends.pipe.open()
-        began = time.monotonic()
-        await asyncio.gather(*(ends.pipe.close() for _ in range(3)))
+        await asyncio.wait_for(asyncio.gather(*(ends.pipe.close() for _ in range(3))), PATIENCE)
         await ends.pipe.close()
-        return time.monotonic() - began, ends
+        return ends
 
-    seconds, ends = asyncio.run(main())
-    assert seconds < 1.5 and ends.ends == ["closed"]
+    ends = asyncio.run(main())
+    assert ends.ends == ["closed"]
     with pytest.raises(Gone):
         ends.pipe.send({"jsonrpc": "2.0", "method": "x"})
 

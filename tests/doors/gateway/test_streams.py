@@ -12,7 +12,7 @@ from checkrein.doors.gateway import passing
 from checkrein.doors.gateway.streams import Streams
 from doors.gateway.ends import WAYS, Ends
 from doors.gateway.test_front_stdio import loops
-from patience import PATIENCE, soon, within
+from patience import PATIENCE, soon
 
 MB = 1 << 20
 
@@ -138,13 +138,14 @@ def test_an_end_of_ours_has_no_last_word(run):
 
 
 @pytest.mark.parametrize("waiting", [0, 4 * MB])
+@pytest.mark.invariant("then nobody is read from any more")
 def test_when_the_pump_is_gone_so_is_the_line(run, waiting):
     """INVARIANT: a client whose pump is gone is dropped, whoever else holds its streams."""
 
     async def test(ends, line):
         line.transport.write(b"x" * waiting)
         ends.end_pump()
-        await within(line.lost.wait(), 1)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
         assert line.transport.get_write_buffer_size() == 0
         line.transport.write(b"to nobody")
         line.transport.resume_reading()
@@ -156,7 +157,7 @@ def test_when_the_pump_is_gone_so_is_the_line(run, waiting):
 def test_a_pump_that_talks_is_not_one_of_ours(run):
     async def test(ends, line):
         ends.lifeline.sendall(b"x")
-        await within(line.lost.wait(), 1)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
 
     run(test)
 
@@ -170,7 +171,7 @@ def test_a_client_that_reads_no_more_is_let_go(run, way):
             ends.to = ends.back = -1
         with contextlib.suppress(OSError):
             line.transport.write(b"x" * 4 * MB)
-        await within(line.lost.wait(), 5)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
         assert line.log == ["pause", "lost"] or line.log == ["lost"]
 
     run(test)
@@ -231,6 +232,7 @@ def test_much_both_ways_with_a_slow_reader_arrives_whole(run):
     run(test)
 
 
+@pytest.mark.invariant("a line in an unknown state is not read on")
 def test_a_line_that_fails_is_not_read_on(run):
     """INVARIANT: a line in an unknown state is not read on."""
 
@@ -238,7 +240,7 @@ def test_a_line_that_fails_is_not_read_on(run):
         said = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: said.append(context))
         await ends.write(b"crash")
-        await within(line.lost.wait(), 1)
+        await asyncio.wait_for(line.lost.wait(), PATIENCE)
         assert [str(each["exception"]) for each in said] == ["inside"]
 
     run(test)

@@ -53,6 +53,7 @@ def test_a_stream_is_acknowledged_first_and_ends_with_its_number():
     asyncio.run(main())
 
 
+@pytest.mark.invariant("a subscription's notices carry the id its own client gave it")
 def test_an_update_goes_to_who_wants_it_and_keeps_what_else_it_says():
     async def main():
         subscriptions, one, two = Subscriptions(), Ear(), Ear()

@@ -43,6 +43,7 @@ def test_a_token_says_who_shows_it(tokens, add):
     assert tokens.holder(header(one)) is tokens.holder(header(one))
 
 
+@pytest.mark.invariant("only a whole token that was not revoked lets anybody in")
 def test_anything_else_says_nothing(tokens, add):
     token = add()
     other = add("phone")
@@ -93,6 +94,7 @@ def test_what_is_shown_again_is_compared_again_after_the_table_was_written_to(ad
     assert tokens.holder_again(shown) is found[0] and tokens.compared == 3
 
 
+@pytest.mark.invariant("what was found before holds while nobody wrote, so a revoked token is none at once")
 def test_a_token_shown_again_is_none_from_the_moment_it_is_revoked(tokens, add, store):
     token, keeps = add(), add("phone")
     shown, kept = Shown(header(token)), Shown(header(keeps))

@@ -17,12 +17,12 @@ from checkrein.doors.gateway.messages import (
 from checkrein.doors.gateway.pipes import LOST, Gone, PipeError, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from doors.gateway.back import Ear, is_running, spec_of
-from patience import soon
+from patience import PATIENCE, soon
 
 INFO = {"name": "test", "version": "1"}
 
 
-def run(spec, use, *, era=HANDSHAKE, seconds=20, capabilities=None, problems=None):
+def run(spec, use, *, era=HANDSHAKE, seconds=PATIENCE, capabilities=None, problems=None):
     """Start a connection, use it, end it; nothing may be left, and nothing may go wrong unseen."""
     ear = Ear()
 
@@ -75,13 +75,13 @@ def test_a_version_we_do_not_know_is_refused(tmp_path, version):
 def test_the_stateless_era_carries_its_envelope_on_every_request(tmp_path):
     async def use(upstream, ear):
         assert (upstream.era, upstream.version, upstream.info) == (STATELESS, "2026-07-28", {"name": "good"})
-        found = await upstream.request("echo", {"_meta": {"own": 1}, "x": 2}, seconds=5)
+        found = await upstream.request("echo", {"_meta": {"own": 1}, "x": 2}, seconds=PATIENCE)
         meta = {"own": 1, VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"roots": {}}, INFO_KEY: INFO}
         assert found == {"x": 2, "_meta": meta}
         envelope = {CAPABILITIES_KEY: {"sampling": {}}, LEVEL_KEY: "info", VERSION_KEY: "1999-01-01"}
-        found = await upstream.request("echo", {}, seconds=5, stateless=envelope)
+        found = await upstream.request("echo", {}, seconds=PATIENCE, stateless=envelope)
         assert found["_meta"] == {**envelope, VERSION_KEY: "2026-07-28"}
-        found = await upstream.request("echo", {}, seconds=5, stateless={})
+        found = await upstream.request("echo", {}, seconds=PATIENCE, stateless={})
         assert found["_meta"] == {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
 
     run(spec_of(tmp_path), use, era=STATELESS, capabilities={"roots": {}})
@@ -90,7 +90,7 @@ def test_the_stateless_era_carries_its_envelope_on_every_request(tmp_path):
 def test_the_handshake_era_changes_no_params(tmp_path):
     async def use(upstream, ear):
         given = {"_meta": {"progressToken": "theirs", "own": 1}, "x": [None, 1.5, "é"]}
-        assert await upstream.request("echo", given, seconds=5) == given
+        assert await upstream.request("echo", given, seconds=PATIENCE) == given
 
     run(spec_of(tmp_path), use)
 
@@ -129,7 +129,7 @@ def test_a_server_of_the_other_era_is_told_apart_from_a_broken_one(tmp_path, env
     ],
 )
 def test_a_server_that_does_not_come_up_says_why(tmp_path, source, words):
-    seconds = 1 if "sleep(600)" in source and "close" not in source else 20
+    seconds = 1 if "sleep(600)" in source and "close" not in source else PATIENCE
     with pytest.raises(PipeError, match=words) as caught:
         run(spec_of(tmp_path, source), nothing, seconds=seconds)
     assert caught.value.remedy
@@ -151,7 +151,7 @@ def test_starting_can_be_given_up(tmp_path):
 
 def test_every_answer_finds_its_request(tmp_path):
     async def use(upstream, ear):
-        asked = [upstream.request("echo", {"number": number}, seconds=20) for number in range(500)]
+        asked = [upstream.request("echo", {"number": number}, seconds=PATIENCE) for number in range(500)]
         assert await asyncio.gather(*asked) == [{"number": number} for number in range(500)]
         assert upstream.busy == 0
 
@@ -161,7 +161,7 @@ def test_every_answer_finds_its_request(tmp_path):
 def test_a_servers_error_comes_as_it_is(tmp_path):
     async def use(upstream, ear):
         with pytest.raises(RpcError) as caught:
-            await upstream.request("nonsense", {}, seconds=5)
+            await upstream.request("nonsense", {}, seconds=PATIENCE)
         body = {"code": -32601, "message": "Method not found", "data": {"method": "nonsense"}}
         assert caught.value.body == body
 
@@ -173,7 +173,7 @@ def test_a_request_that_takes_too_long_is_cancelled_and_its_late_answer_dropped(
     async def use(upstream, ear):
         with pytest.raises(TimeoutError, match=r"0\.1 seconds"):
             await upstream.request("silent", {}, seconds=0.1)
-        (found,) = await upstream.request("cancelled", {}, seconds=5)
+        (found,) = await upstream.request("cancelled", {}, seconds=PATIENCE)
         assert found["requestId"] == 2 and upstream.busy == 0
         upstream._hear(response(2, {}))
 
@@ -187,7 +187,9 @@ def test_whoever_stops_waiting_cancels_the_request(tmp_path):
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        assert [each["requestId"] for each in await upstream.request("cancelled", {}, seconds=5)] == [2]
+        assert [each["requestId"] for each in await upstream.request("cancelled", {}, seconds=PATIENCE)] == [
+            2
+        ]
 
     run(spec_of(tmp_path), use)
 
@@ -201,7 +203,7 @@ def test_a_server_that_dies_leaves_nobody_waiting(tmp_path):
         assert ear.ends == [(upstream, "exit status 3")] and upstream.why == "exit status 3"
         assert not upstream.ready and upstream.tail == ("I am dying",)
         with pytest.raises(Gone):
-            await upstream.request("echo", {}, seconds=5)
+            await upstream.request("echo", {}, seconds=PATIENCE)
         upstream.notify("x")
         upstream.respond(response(1, {}))
 
@@ -215,7 +217,7 @@ def test_an_answer_that_cannot_come_any_more_ends_only_its_request(tmp_path):
         upstream._hear({"jsonrpc": "2.0", "id": 2, LOST: "the stream ended"})
         with pytest.raises(Gone, match="the stream ended"):
             await waiting
-        assert await upstream.request("echo", {}, seconds=5) == {}
+        assert await upstream.request("echo", {}, seconds=PATIENCE) == {}
 
     run(spec_of(tmp_path), use)
 
@@ -224,10 +226,10 @@ def test_progress_reaches_who_asked_for_it_and_nobody_else(tmp_path):
     async def use(upstream, ear):
         steps = []
         await upstream.request(
-            "progress", {"_meta": {"progressToken": "theirs"}}, seconds=5, progress=steps.append
+            "progress", {"_meta": {"progressToken": "theirs"}}, seconds=PATIENCE, progress=steps.append
         )
         assert steps == [{"progressToken": 2, "progress": step} for step in range(3)]
-        await upstream.request("echo", {}, seconds=5)
+        await upstream.request("echo", {}, seconds=PATIENCE)
         assert len(steps) == 3 and ear.notices == []
 
     run(spec_of(tmp_path), use)
@@ -235,11 +237,11 @@ def test_progress_reaches_who_asked_for_it_and_nobody_else(tmp_path):
 
 def test_what_a_server_says_and_asks_by_itself_reaches_the_listener(tmp_path):
     async def use(upstream, ear):
-        await upstream.request("say", {"method": "notifications/tools/list_changed"}, seconds=5)
+        await upstream.request("say", {"method": "notifications/tools/list_changed"}, seconds=PATIENCE)
         assert ear.notices == [
             {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"x": 1}}
         ]
-        await upstream.request("ask", {"method": "roots/list"}, seconds=5)
+        await upstream.request("ask", {"method": "roots/list"}, seconds=PATIENCE)
         assert ear.requests == [{"jsonrpc": "2.0", "id": "s1", "method": "roots/list", "params": {}}]
         upstream.respond(response("s1", {"roots": []}))
         await soon(lambda: len(ear.notices) == 2)
@@ -250,7 +252,7 @@ def test_what_a_server_says_and_asks_by_itself_reaches_the_listener(tmp_path):
 
 def test_a_ping_is_answered_here(tmp_path):
     async def use(upstream, ear):
-        await upstream.request("ask", {"method": "ping"}, seconds=5)
+        await upstream.request("ask", {"method": "ping"}, seconds=PATIENCE)
         await soon(lambda: ear.notices)
         assert ear.requests == [] and ear.notices[0]["params"] == response("s1", {})
 
@@ -265,11 +267,11 @@ def test_a_listeners_mistake_ends_no_connection(tmp_path):
             raise KeyError("oops")
 
         ear.asked = ear.heard = broken
-        await upstream.request("say", {"method": "notifications/x"}, seconds=5)
-        await upstream.request("ask", {"method": "roots/list"}, seconds=5)
-        await upstream.request("progress", {}, seconds=5, progress=broken)
+        await upstream.request("say", {"method": "notifications/x"}, seconds=PATIENCE)
+        await upstream.request("ask", {"method": "roots/list"}, seconds=PATIENCE)
+        await upstream.request("progress", {}, seconds=PATIENCE, progress=broken)
         ear.heard = lambda _, message: ear.notices.append(message)
-        await upstream.request("ask", {"method": "ping"}, seconds=5)
+        await upstream.request("ask", {"method": "ping"}, seconds=PATIENCE)
         await soon(lambda: ear.notices)
 
     run(spec_of(tmp_path), use, problems=problems)
@@ -283,7 +285,7 @@ def test_a_request_the_listener_could_not_take_is_answered_with_an_error(tmp_pat
             raise KeyError("oops")
 
         ear.asked = broken
-        await upstream.request("ask", {"method": "roots/list"}, seconds=5)
+        await upstream.request("ask", {"method": "roots/list"}, seconds=PATIENCE)
         await soon(lambda: ear.notices)
         assert ear.notices[0]["params"]["error"]["code"] == -32603
 
@@ -294,9 +296,9 @@ def test_only_real_use_counts_as_use(tmp_path):
     async def use(upstream, ear):
         before = upstream.used_at
         await asyncio.sleep(0.01)
-        await upstream.request("ping", {}, seconds=5)
+        await upstream.request("ping", {}, seconds=PATIENCE)
         assert upstream.used_at == before < upstream.heard_at
-        await upstream.request("echo", {}, seconds=5)
+        await upstream.request("echo", {}, seconds=PATIENCE)
         assert upstream.used_at > before
 
     run(spec_of(tmp_path), use)

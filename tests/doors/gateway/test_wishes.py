@@ -8,7 +8,7 @@ import pytest
 from checkrein.doors.gateway import wishes as wishes_module
 from checkrein.doors.gateway.messages import STATELESS
 from doors.gateway.house import told
-from patience import soon
+from patience import PATIENCE, soon
 
 ACCEPT = {"action": "accept", "content": {"colour": "red"}}
 BOTH = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -78,6 +78,7 @@ def test_who_did_not_declare_it_is_not_asked(house):
     run(house, work)
 
 
+@pytest.mark.invariant("a question that could be another client's reaches nobody")
 def test_a_question_that_could_be_anothers_reaches_nobody_and_is_learned_from(house):
     async def work():
         one, two = await house.guest(answers=answers()), await house.guest(agent="two", answers=answers())
@@ -188,7 +189,7 @@ def test_a_result_that_comes_before_the_answer_leaves_nothing_broken(house):
         await soon(lambda: any("unasked" in line for line in house.log()))
         assert not (await guest.call("srv__echo")).get("isError")
 
-    run(house, work, timeout=5)
+    run(house, work, timeout=PATIENCE)
 
 
 def test_a_client_that_leaves_is_not_waited_for(house):

@@ -12,7 +12,7 @@ from checkrein.peers import Peer
 from checkrein.store import records
 from checkrein.store.questions import waiting
 from checkrein.wire import Request
-from patience import until
+from patience import PATIENCE, until
 
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 
@@ -20,7 +20,7 @@ ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 class Line:
     """A hook process that waits for as long as the test says."""
 
-    def __init__(self, seconds=20.0):
+    def __init__(self, seconds=PATIENCE):
         self.deadline = time.monotonic() + seconds
         self.open = True
 

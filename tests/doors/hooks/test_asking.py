@@ -21,6 +21,7 @@ def test_a_person_at_the_agent_sees_its_own_dialog(agent):
     assert question(agent).entry == agent.entries()[0].id
 
 
+@pytest.mark.invariant("an ask is only sent to an agent that understands it")
 def test_an_agent_that_cannot_ask_never_hears_ask(agent):
     shell = {"tool_name": "Bash", "tool_input": {"command": "make release"}, "tool_use_id": "c1"}
     answer = agent.send("PreToolUse", "gate", agent="codex", facts=ATTENDED, **shell)

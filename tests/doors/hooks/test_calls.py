@@ -38,6 +38,7 @@ def judge(pipeline, calls, project, clock):
     return decide
 
 
+@pytest.mark.invariant("a verdict is repeated for exactly the same call only, whatever id a payload claims")
 def test_a_verdict_just_given_is_repeated_for_exactly_the_same_call_only(calls, judge):
     call, decided = judge(call_id="t1", now=100.0)
     assert calls.heard(call, 105.0) == decided
@@ -79,6 +80,7 @@ def test_without_ids_the_oldest_unfinished_comes_first(calls, judge, pipeline):
     assert calls.ended(other) == three.entry
 
 
+@pytest.mark.invariant("the outcome of a call that ran is never laid to a refused one while there is another")
 @pytest.mark.parametrize("restarted", [False, True])
 def test_the_outcome_of_a_call_that_ran_is_never_laid_to_one_that_was_refused(
     calls, judge, pipeline, project, user_settings, restarted
@@ -93,6 +95,7 @@ def test_the_outcome_of_a_call_that_ran_is_never_laid_to_one_that_was_refused(
     assert calls.ended(call) == allowed.entry
 
 
+@pytest.mark.invariant("the outcome of a call that ran is never laid to a refused one while there is another")
 @pytest.mark.parametrize("restarted", [False, True])
 def test_nor_to_one_a_person_refused(calls, judge, pipeline, restarted):
     call, first = judge("make x", asking=True)

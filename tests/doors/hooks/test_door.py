@@ -1,5 +1,7 @@
 """The hook door over a real pipeline: every kind of event, answered in the agent's own words."""
 
+import pytest
+
 from doors.hooks.agent import ATTENDED, reason, said
 
 
@@ -25,6 +27,7 @@ def test_the_same_call_heard_twice_is_one_entry(agent):
     assert len(agent.entries()) == 1
 
 
+@pytest.mark.invariant("a verdict is repeated for exactly the same call only, whatever id a payload claims")
 def test_a_reused_id_with_other_arguments_is_judged_again(agent):
     assert said(agent.call("ls")) == "allow"
     assert said(agent.call("curl https://x.example")) == "deny"

@@ -1,7 +1,6 @@
 """Every payload a real client sent is read right; what nobody should send is refused in a sentence."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +191,9 @@ def test_other_prompts_are_no_slash_command(prompt):
     assert read("codex", json.dumps(raw).encode()).command == ""
 
 
+@pytest.mark.invariant(
+    "a slash command counts only as typed by a person, never in a prompt written for a sub-agent"
+)
 @pytest.mark.parametrize("key", ["agentType", "agent_type"])
 def test_a_slash_command_counts_only_as_typed_by_a_person(key):
     skill = told("copilot-cli/userPromptSubmitted.skill").prompt
@@ -209,7 +211,7 @@ def test_a_notice_that_quotes_a_slash_command_is_none():
 
 
 def test_a_long_prompt_is_not_searched():
-    started = time.thread_time()
+    """Where every blank were a place to begin again, this would not end within the limit of a test."""
     for prompt in (
         "/x" + " " * 300_000 + "y",
         "/x a" + " " * 300_000 + "y",
@@ -220,7 +222,6 @@ def test_a_long_prompt_is_not_searched():
         raw = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}
         read("codex", json.dumps(raw).encode())
         read("copilot-cli", json.dumps(raw).encode())
-    assert time.thread_time() - started < 2
 
 
 # Outcomes a command could try to fake with what it prints.
@@ -231,6 +232,7 @@ def gemini(output: str, footer: str) -> tuple[str, str]:
     return done("gemini-cli", "AfterTool", {"llmContent": text}, "run_shell_command")
 
 
+@pytest.mark.invariant("success is never concluded from silence")
 def test_success_is_never_concluded_from_silence():
     assert done("claude-code", "NoSuchEvent", {}, "Bash") == ("", "")
     assert done("codex", "PostToolUse", "all tests passed\n", "Bash") == ("unknown", "")
@@ -309,7 +311,7 @@ def test_an_exit_status_of_many_digits_is_read_or_left():
 
 
 def test_a_long_output_is_not_searched():
-    started = time.thread_time()
+    """What stands before the last lines is not looked at."""
     for agent, name, key in (
         ("gemini-cli", "AfterTool", "tool_response"),
         ("copilot-cli", "PostToolUse", "tool_result"),
@@ -317,12 +319,12 @@ def test_a_long_output_is_not_searched():
         text = "\nExit Code: 1\nSignal: 1" * 400_000
         response = {"llmContent": text, "text_result_for_llm": text, "result_type": "success"}
         done(agent, name, response, "run_shell_command", key)
-    assert time.thread_time() - started < 5
 
 
 # Names.
 
 
+@pytest.mark.invariant("what belongs to an MCP server never takes the name of one of the agent's own tools")
 def test_what_belongs_to_a_server_never_takes_the_name_of_an_own_tool():
     for name in ("Bash", "Task"):
         event = claude(tool_name=name, mcp_server={"name": "evil"})
@@ -469,14 +471,15 @@ HOSTILE = {
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_payloads_are_refused_in_a_sentence(agent, what):
-    started = time.thread_time()
     with pytest.raises(InputError) as refused:
         read(agent, HOSTILE[what])
-    assert time.thread_time() - started < 2
     assert len(str(refused.value)) < 400
     assert isinstance(glimpse(HOSTILE[what]), dict)
 
 
+@pytest.mark.invariant(
+    "however deep this Python reads, what is judged and recorded everywhere is all that is read"
+)
 @pytest.mark.parametrize("depth", [100, 450, 520, 900])
 def test_how_deep_a_payload_may_be_is_the_same_on_every_python(depth):
     payload = json.dumps(CALL).encode()[:-1] + b', "more": ' + b"[" * depth + b"]" * depth + b"}"

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,7 +177,7 @@ their_hooks = st.lists(
     st.sampled_from([None, 0, 1, 2, 4, "\t"]),
     st.booleans(),
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_whatever_else_is_in_the_file_survives(tmp_path_factory, others, hooks, indent, first):
     folder = tmp_path_factory.mktemp("work")
     document = ({"hooks": hooks} | others) if first else (others | {"hooks": hooks})
@@ -255,6 +256,14 @@ def test_a_file_the_agent_cannot_read_is_never_written(folder, text):
             attempt("claude-code", folder)
     assert tree(folder) == {".claude/settings.json": text.encode()}
     assert os.listdir(path.parent) == ["settings.json"]
+
+
+@pytest.mark.invariant("what we write is a file the agent reads")
+def test_what_we_write_is_a_file_the_agent_reads(folder):
+    """Codex takes no negative number of seconds, and would drop every hook of the file."""
+    with pytest.raises(ConfigError, match="Nothing was changed"):
+        put("codex", folder, wait=-100)
+    assert tree(folder) == {}
 
 
 def backups(folder):

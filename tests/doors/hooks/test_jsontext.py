@@ -2,9 +2,9 @@
 
 import json
 import re
-import time
 
 import pytest
+from ground import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +101,7 @@ def is_subsequence(part, whole):
 
 
 @given(documents())
+@settings(max_examples=examples(100))
 def test_a_document_means_what_was_written(document):
     text, value = document
     assert jsontext.parse(text) == value
@@ -121,7 +122,7 @@ def test_strict_reading_agrees_with_the_standard_parser(text):
 
 
 @given(documents(contents=st.dictionaries(words, values | st.lists(values), max_size=4)), st.data(), values)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_an_inserted_element_is_last_and_removing_it_gives_the_text_back(document, data, new):
     text, value = document
     paths = list(lists_in(value))
@@ -138,7 +139,7 @@ def test_an_inserted_element_is_last_and_removing_it_gives_the_text_back(documen
 
 
 @given(documents(), words, values)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_new_member_is_last_and_removing_it_gives_the_text_back(document, key, new):
     text, value = document
     assume(key not in value)
@@ -149,6 +150,7 @@ def test_a_new_member_is_last_and_removing_it_gives_the_text_back(document, key,
 
 
 @given(documents(), words, words, values)
+@settings(max_examples=examples(100))
 def test_what_is_missing_on_the_way_is_made(document, first, second, new):
     text, value = document
     assume(first not in value)
@@ -158,6 +160,7 @@ def test_what_is_missing_on_the_way_is_made(document, first, second, new):
 
 
 @given(documents(), st.data(), values)
+@settings(max_examples=examples(100))
 def test_a_replaced_value_leaves_the_rest_alone(document, data, new):
     text, value = document
     assume(value)
@@ -168,6 +171,7 @@ def test_a_replaced_value_leaves_the_rest_alone(document, data, new):
 
 
 @given(documents(), st.data())
+@settings(max_examples=examples(100))
 def test_removing_any_item_removes_only_that(document, data):
     text, value = document
     assume(value)
@@ -293,12 +297,11 @@ def test_only_what_is_there_is_removed(path):
     ids=["items", "escapes", "comments", "members", "space", "digits", "unclosed"],
 )
 def test_time_grows_with_the_length_only(text):
-    began = time.process_time()
+    """A reader that begins again at every character would not end within the limit of a test."""
     try:
         jsontext.parse(text)
     except ConfigError:
         assert text.startswith("/*")
-    assert time.process_time() - began < 5
 
 
 def test_no_line_end_is_mixed_in():

@@ -34,6 +34,7 @@ def test_other_slash_commands_are_none_of_our_business(agent):
     )
 
 
+@pytest.mark.invariant("the model cannot switch the phase")
 @pytest.mark.parametrize("name", ["building", "checkrein:building", "/building now"])
 def test_the_model_cannot_switch_the_phase(agent, name):
     answer = agent.call(tool="Skill", arguments={"skill": name})

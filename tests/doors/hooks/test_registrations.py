@@ -1,6 +1,7 @@
 """What is registered with each agent: every call is gated, and our client answers before the agent does."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,21 @@ def test_claude_code_in_full():
         "SubagentStart": ("tell", 15, ""),
         "SubagentStop": ("tell", 15, ""),
     }
+
+
+@pytest.mark.invariant(
+    "a phase command that does not reach the server is stopped, "
+    "so nobody believes in a phase that does not hold"
+)
+def test_a_phase_command_that_does_not_reach_the_server_is_stopped():
+    entry = subject.entries("claude-code", command)["UserPromptExpansion"]
+    (handler,) = entry["hooks"]
+    assert handler["command"].endswith("claude-code gate 350 || exit 2")
+    assert handler["onFailure"] == "block"
+    for name in ("planning", "building", "auditing", "checkrein:building"):
+        assert re.search(entry["matcher"], name)
+    for name in ("review", "planning-poker", "other:building"):
+        assert not re.search(entry["matcher"], name)
 
 
 def entry_of(agent, event):

@@ -127,6 +127,7 @@ def test_every_real_call_can_be_answered(path: Path, call: Event):
         assert asked.exit_code == 0 and '"ask"' in asked.stdout.decode()
 
 
+@pytest.mark.invariant("a refusal is never lost")
 @pytest.mark.parametrize("path_and_event", EVENTS, ids=lambda pair: f"{pair[0].parent.name}/{pair[0].stem}")
 def test_a_refusal_is_never_lost(path_and_event):
     """Whatever comes to a gate can be refused: by exit status, or in the words of a permission answer."""
@@ -155,12 +156,14 @@ def test_even_an_unknown_agent_is_refused():
     assert replies.refuse_unread("nobody", "broken") == Reply(b"", b"broken\n", 2)
 
 
+@pytest.mark.invariant("an ask is only sent to an agent that understands it")
 def test_an_ask_is_only_sent_to_an_agent_that_understands_it():
     with pytest.raises(InputError, match="Codex"):
         replies.ask(CODEX, "why?")
     assert [call.agent for call in ONE_OF_EACH if not replies.can_ask(dialect(call.agent))] == ["codex"]
 
 
+@pytest.mark.invariant("what runs is what was approved")
 def test_what_runs_is_what_was_approved():
     """Gemini CLI lays the new input over the old one: what was taken out would still be there."""
     assert GEMINI.arguments.keys() == {"command", "description"}

@@ -64,6 +64,16 @@ def test_a_yes_in_the_dialog_is_known_by_the_outcome(agent):
     assert answers == [("", "", 0)]
 
 
+@pytest.mark.invariant("a call that was changed in the dialog is no yes to the one we asked about")
+def test_a_call_changed_in_the_dialog_is_no_yes_to_the_one_asked_about(agent, user_settings):
+    user_settings('[approval]\nremember_native = "session"')
+    assert said(agent.call("git commit -m x", "t1", facts=ATTENDED)) == "ask"
+    agent.done("git merge x", "t1")
+    assert said(agent.call("git commit -m y", "t2", facts=ATTENDED)) == "ask"
+    agent.done("git commit -m y", "t2")
+    assert said(agent.call("git commit -m z", "t3", facts=ATTENDED)) == "allow"
+
+
 def test_folding_shows_the_whole_story(agent):
     agent.call("make release", facts=ATTENDED)
     agent.done("make release")
@@ -76,12 +86,13 @@ def test_folding_shows_the_whole_story(agent):
 @pytest.fixture
 def tool():
     """Something the agent runs."""
-    running = subprocess.Popen(["sleep", "60"])
+    running = subprocess.Popen(["sleep", "600"])
     yield running.pid
     running.kill()
     running.wait()
 
 
+@pytest.mark.invariant("what an agent runs earns no trust by reporting, nor does its report stand for a yes")
 def test_what_an_agent_runs_neither_reports_nor_types_for_anybody(agent, tool):
     agent.send("SessionStart", facts=ATTENDED | {"CLAUDE_PID": str(os.getppid())}, source="startup")
     assert said(agent.call("touch made")) == "ask"

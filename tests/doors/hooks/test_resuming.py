@@ -102,7 +102,7 @@ def ground(pipeline, project, clock, monkeypatch):
 @pytest.fixture
 def newcomer():
     """A process that began just now."""
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         yield process.pid
         process.kill()
 
@@ -179,9 +179,9 @@ def test_a_hook_that_goes_away_withdraws_nothing_another_waits_for(ground):
     assert said(answers[0]) == "allow"
 
 
+@pytest.mark.invariant("a question fits exactly its call")
 @pytest.mark.parametrize("later_call", [{"call": "t2"}, {"cwd": "/"}, {"command": "make release "}])
 def test_an_approval_covers_no_other_call(ground, later_call):
-    """INVARIANT: a question fits exactly its call."""
     ground.say(ground.ask())
     ground.restart()
     answer = ground.agent.call(**{"command": "make release"} | later_call)
@@ -189,11 +189,14 @@ def test_an_approval_covers_no_other_call(ground, later_call):
     assert ground.count("decided") == 2
 
 
+@pytest.mark.invariant(
+    "an answer is heard only by hooks that were there when it was given, so none covers a new call"
+)
 def test_an_answer_is_heard_only_by_hooks_that_were_there_when_it_was_given(ground, newcomer):
-    """INVARIANT: an id that an agent uses again brings no yes back."""
+    """An id that an agent uses again brings no yes back."""
     ground.say(ground.ask())
     ground.restart()
-    ground.clock.now += 60
+    ground.clock.now += 3_600
     ground.agent.process = newcomer
     assert "nobody can be reached" in reason(ground.agent.call("make release"))
     ground.agent.process = 0
@@ -209,9 +212,9 @@ def test_a_call_that_has_run_needs_a_new_answer(ground):
     assert "nobody can be reached" in reason(ground.agent.call("make release"))
 
 
+@pytest.mark.invariant("what the policy of this moment refuses does not run, whatever was said before")
 @pytest.mark.parametrize("open_before", [True, False])
 def test_what_policy_refuses_by_now_does_not_run(ground, open_before):
-    """INVARIANT: what the policy of this moment refuses does not run, whatever was said before."""
     entry = ground.ask()
     ground.restart()
     thread = None
@@ -231,8 +234,8 @@ def test_what_policy_refuses_by_now_does_not_run(ground, open_before):
     assert last.answer == "denied" if open_before else last.verdict == "deny"
 
 
+@pytest.mark.invariant("where the arguments a person approved are lost, the others do not run")
 def test_arguments_a_person_wrote_are_not_kept_and_the_others_do_not_run(ground):
-    """INVARIANT: where the arguments a person approved are lost, the others do not run."""
     entry = ground.ask()
     ground.hooks[0][1].server_ended = True
     ground.say(entry, edited={"command": "make check"})
@@ -349,15 +352,19 @@ def test_a_dialog_hears_what_was_said_outside_while_the_server_was_away(ground, 
     assert answer[0]["hookSpecificOutput"]["decision"]["behavior"] == behaviour
 
 
+@pytest.mark.invariant(
+    "an answer is heard only by hooks that were there when it was given, so none covers a new call"
+)
 def test_a_dialog_is_not_answered_by_an_older_answer(ground, newcomer):
     ground.agent.call("make release", facts=ATTENDED)
     ground.say(question(ground.agent).entry)
     ground.restart()
-    ground.clock.now += 60
+    ground.clock.now += 3_600
     ground.agent.process = newcomer
     assert ground.agent.permission("make release") == ("", "", 0)
 
 
+@pytest.mark.invariant("what the policy of this moment refuses does not run, whatever was said before")
 def test_a_dialog_is_told_no_where_policy_refuses_by_now(ground):
     ground.agent.call("make release", facts=ATTENDED)
     ground.restart()

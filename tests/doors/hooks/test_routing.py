@@ -1,11 +1,11 @@
-import time
-
 import pytest
+from ground import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein.call import ToolCall
 from checkrein.doors.hooks.routing import choose
+from checkrein.policy.tasks import LONGEST
 from checkrein.settings import Model
 
 
@@ -50,11 +50,11 @@ def test_every_failure_in_a_row_goes_one_step_up_and_ends_at_the_user():
 
 @pytest.mark.parametrize("part", ["a", "a/", "a.", "-", "/", "?", "é", "ab ", "which of "])
 def test_hostile_text_costs_no_more_than_its_length(part):
-    """Everybody waits while one task is read."""
+    """Everybody waits while one task is read, so only its beginning is."""
     text = part * 50_000
-    began = time.thread_time()
-    routed(prompt=text, description=text, subagent_type=text, agent_type=text)
-    assert time.thread_time() - began < 1.0
+    assert routed(prompt=text, description=text, subagent_type=text, agent_type=text).reason
+    cut = text[:LONGEST]
+    assert routed(prompt=cut + " change a/x.py, b/y.py and c/z.py") == routed(prompt=cut)
 
 
 JSON = st.recursive(
@@ -64,7 +64,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.dictionaries(
         st.sampled_from(["prompt", "description", "subagent_type", "agent_type", "model"]), JSON, max_size=5

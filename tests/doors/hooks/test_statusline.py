@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60))
 def test_no_bytes_do_more_than_be_answered(pipeline, body):
     assert shown(pipeline, body).startswith("checkrein ")

@@ -377,6 +377,15 @@ CASES = [
     ),
 ]
 
+# One case for each way a call can go: a word and the stage that says it. Each brings something else to the
+# gate: trust, a server's tool, a number, a phase, a profile, a project's file, settings nobody can read.
+# The bare gate runs all cases; what stands before a gate only has to hand all of this on.
+_PATHS = (
+    "server-tool-trusted number-fits profile-allows write git-commit rule-asks profile-asks "
+    "unmatched-read-asks wipe-with-trust planning-write project-may-deny profile-denies broken-settings"
+).split()
+PATHS = [case for case in CASES if case.id in _PATHS]
+
 
 def settings_text(case: Case) -> str:
     doors = "\n".join(

@@ -17,7 +17,7 @@ from hookclient.conftest import clean
 from hookclient.test_pump import PIPES, fed, on_linux
 from patience import PATIENCE, until
 from server.conftest import Serving
-from server.test_handing_over import settle
+from server.handing_over import settle
 
 INITIALIZE = {
     "jsonrpc": "2.0",

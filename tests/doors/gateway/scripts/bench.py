@@ -4,12 +4,24 @@ import asyncio
 import contextlib
 
 from checkrein.store.runs import calls_of, get_run, latest_runs
-from doors.gateway.house import House
+from doors.gateway.house import SERVER, House
+from patience import PATIENCE, soon
 
-SETTINGS = """
+_SLEEPS = """        if gone.wait(float(arguments.get("seconds", 30))):
+            return
+"""
+_IS_HELD = """        while not os.path.exists(LOG + ".go"):
+            if gone.wait(0.02):
+                return
+"""
+assert _SLEEPS in SERVER
+# A server whose tool `slow` answers when it is released, and not before.
+HELD = SERVER.replace(_SLEEPS, _IS_HELD)
+
+WAIT = f"wait_seconds = {PATIENCE:g}\n"
+SETTINGS = f"""
 [evaluation]
-wait_seconds = 20
-
+{WAIT}
 [evaluation.profiles.free]
 
 [evaluation.profiles.safe]
@@ -39,7 +51,7 @@ class Bench:
         self._write(text.replace("[evaluation]\n", f"[evaluation]\n{lines}", 1))
 
     def set(self, **values):
-        text = SETTINGS.replace("wait_seconds = 20\n", "") if "wait_seconds" in values else SETTINGS
+        text = SETTINGS.replace(WAIT, "") if "wait_seconds" in values else SETTINGS
         self.settings(text, **values)
 
     @property
@@ -59,6 +71,10 @@ class Bench:
         await house.open()
         house.hub.scripts.wake()
         return house
+
+    def release(self, name="srv"):
+        """Let the tool `slow` of a server that is held answer."""
+        (self.house.folder / f"{name}.log.go").touch()
 
     def run_row(self, run_id):
         return get_run(self.pipeline.store, run_id)
@@ -84,10 +100,10 @@ class Bench:
         )
 
 
-def run(bench, work, *, servers=(("srv", {}),), **opening):
+def run(bench, work, *, servers=(("srv", {}),), source=SERVER, **opening):
     async def main():
         for name, env in servers:
-            bench.house.server(name, env=env, trusted=True)
+            bench.house.server(name, env=env, source=source, trusted=True)
         async with bench.opened(**opening):
             await work()
 
@@ -134,3 +150,9 @@ async def paused(guest, code, tool="codemode_eval_supervised", *, count=1, **arg
         said = (await resumed(guest, said["run_id"]))["structuredContent"]
     assert said["status"] == "paused", said
     return said
+
+
+async def resumed_to_the_end(bench, guest, run_id):
+    """What a client hears of a script that is through."""
+    await soon(lambda: bench.run_row(run_id).state in ("done", "failed"))
+    return await resumed(guest, run_id)

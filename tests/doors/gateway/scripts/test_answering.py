@@ -2,7 +2,7 @@
 
 import pytest
 
-from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, resumed_to_the_end, run
 from patience import soon
 
 CODE = "try { await codemode.srv__echo({path: '%s'}); return 'ran'; } catch (e) { return e.reason; }"
@@ -164,8 +164,3 @@ def test_a_yes_is_not_to_a_tool_that_was_accepted_anew_meanwhile(bench):
         assert "changed meanwhile" in found and bench.house.ran("echo") == []
 
     run(bench, work)
-
-
-async def resumed_to_the_end(bench, guest, run_id):
-    await soon(lambda: bench.run_row(run_id).state in ("done", "failed"))
-    return await resumed(guest, run_id)

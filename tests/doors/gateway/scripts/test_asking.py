@@ -1,10 +1,8 @@
 """Questions about scripts' calls: who is asked, what they are shown, what becomes of a silence."""
 
-import asyncio
-
 import pytest
 
-from doors.gateway.scripts.bench import evaluate, handed_in, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
 from patience import soon
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason; }"
@@ -142,24 +140,5 @@ def test_a_summary_that_fails_stops_nothing(bench):
         }
         guest = await bench.house.guest(capabilities={"elicitation": {}, "sampling": {}}, answers=answers)
         assert outcome(await evaluate(guest, REASON % "{t: 'x'.repeat(900)}", TOOL)) == "ran"
-
-    run(bench, work)
-
-
-def test_a_hundred_scripts_wait_without_a_process(bench):
-    bench.set(wait_seconds=0, asks_per_minute=1000)
-
-    async def work():
-        guests = [await bench.house.guest(answers={}, owner=f"test:{n}") for n in range(10)]
-        code = "await codemode.srv__echo(n=%d)"
-        for n in range(100):
-            await handed_in(guests[n % 10], code % n, TOOL, language="python")
-        await soon(lambda: len(bench.questions()) == 100)
-        engine = bench.hub.scripts.engines.of("python")
-        await soon(lambda: not engine._sessions)
-        assert len(bench.hub.scripts.live) == 100
-        await asyncio.gather(*(bench.answer(entry) for entry in bench.questions()))
-        await soon(lambda: not bench.hub.scripts.live)
-        assert sorted(each["n"] for each in bench.house.ran("echo")) == list(range(100))
 
     run(bench, work)

@@ -7,8 +7,8 @@ import pytest
 
 from doors.gateway.back import is_running
 from doors.gateway.house import SERVER
-from doors.gateway.scripts.bench import evaluate, outcome, run
-from patience import soon
+from doors.gateway.scripts.bench import HELD, evaluate, outcome, paused, resumed_to_the_end, run
+from patience import PATIENCE, soon
 
 SAID = "try { return await codemode.srv__%s; } catch (e) { return [e.name, e.message, e.result ?? null]; }"
 
@@ -69,18 +69,21 @@ def test_a_tool_that_takes_too_long_is_given_up(bench):
 
 
 def test_a_server_that_is_away_is_said_and_nothing_ran(bench):
+    bench.set(wait_seconds=0.1)
+
     async def work():
-        guest = await bench.house.guest()
+        guest = await bench.house.guest(answers={})
         code = """
 await codemode.srv__echo({});
-await new Promise((done) => setTimeout(done, 3000));
+await codemode.srv__slow({}).catch(() => {});
 try { return await codemode.srv__echo({n: 2}); } catch (e) { return e.message; }"""
-        started = asyncio.ensure_future(evaluate(guest, code))
-        # There is no other run: the clock stands still, so the last one could not be told from it.
-        await soon(lambda: bench.begun() and [each.state for each in bench.rows()] == ["done"])
+        # The question about the second call stands until the server is away.
+        said = await paused(guest, code, "eval", ask=["srv__slow"])
         await bench.hub.fleet.keeper("srv").stop()
         bench.hub.news.withdrawn("srv")
-        assert "its server 'srv' does not run" in outcome(await started) and len(bench.house.ran("echo")) == 1
+        await bench.answer(said["waiting"][0]["question"], "denied")
+        found = outcome(await resumed_to_the_end(bench, guest, said["run_id"]))
+        assert "its server 'srv' does not run" in found and len(bench.house.ran("echo")) == 1
 
     run(bench, work)
 
@@ -115,9 +118,9 @@ def test_a_question_about_a_persons_script_reaches_no_client(bench, add):
         bench.house.server("srv", trusted=True, share="shared")
         async with bench.opened() as hub:
             guest = await bench.house.guest()
-            slow = asyncio.ensure_future(guest.call("srv__slow", {"seconds": 30}))
+            slow = asyncio.ensure_future(guest.call("srv__slow", {"seconds": 600}))
             await soon(lambda: bench.house.ran("slow"))
-            found = await hub.scripts.people.start(SAID % "elicit({})", "javascript", "free", "", 20)
+            found = await hub.scripts.people.start(SAID % "elicit({})", "javascript", "free", "", PATIENCE)
             assert bench.house.ran("elicit") and guest.asked == [], found
             guest.cancel(guest.last)
             with contextlib.suppress(AssertionError, TypeError):
@@ -128,10 +131,14 @@ def test_a_question_about_a_persons_script_reaches_no_client(bench, add):
 
 def test_what_a_scripts_calls_share_lasts_until_the_last_of_them(bench):
     async def work():
-        bench.house.server("srv", trusted=True, share="client")
+        bench.house.server("srv", trusted=True, share="client", source=HELD)
         async with bench.opened() as hub:
-            code = "return await Promise.all([codemode.srv__slow({seconds: 1}), codemode.srv__env({})]);"
-            found = await hub.scripts.people.start(code, "javascript", "free", "", 20)
+            code = "return await Promise.all([codemode.srv__slow({}), codemode.srv__env({})]);"
+            work = hub.scripts.people.start(code, "javascript", "free", "", PATIENCE)
+            started = asyncio.ensure_future(work)
+            await soon(lambda: bench.begun() and "done" in [each.state for each in bench.rows()])
+            bench.release()
+            found = await started
             slept, process = (each["content"][0]["text"] for each in found["result"])
             assert slept == "slept"
             await soon(lambda: not is_running(int(process)))

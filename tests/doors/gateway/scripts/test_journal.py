@@ -8,7 +8,7 @@ import pytest
 from checkrein.doors.gateway import mail
 from checkrein.doors.gateway.scripts.vault import Vault
 from checkrein.store.runs import get_run
-from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import HELD, evaluate, failure, outcome, paused, resumed, run
 from patience import soon
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
@@ -190,7 +190,7 @@ def test_a_run_that_is_not_ours_any_more_is_not_put_away(bench):
 def test_an_answer_is_on_the_record_before_the_next_call_reaches_its_server(bench, monkeypatch):
     # Nothing is written because time passed.
     monkeypatch.setattr(mail, "LATER", 3600.0)
-    code = "await codemode.srv__read_notes({}); await codemode.srv__slow({seconds: 0.5}); return 1;"
+    code = "await codemode.srv__read_notes({}); await codemode.srv__slow({}); return 1;"
 
     async def work():
         guest = await bench.house.guest()
@@ -200,10 +200,11 @@ def test_an_answer_is_on_the_record_before_the_next_call_reaches_its_server(benc
             ("done", True),
             ("executing", False),
         ]
+        bench.release()
         assert outcome(await task) == 1
         assert [each.state for each in bench.rows()] == ["done", "done"]
 
-    run(bench, work)
+    run(bench, work, source=HELD)
 
 
 def test_an_answer_is_on_the_record_before_the_script_is_put_away(bench, monkeypatch):

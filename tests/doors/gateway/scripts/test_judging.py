@@ -3,7 +3,8 @@
 import pytest
 
 from checkrein.settings.sources import state_dir
-from doors.gateway.scripts.bench import SETTINGS, evaluate, outcome, run
+from doors.gateway.scripts.bench import SETTINGS, evaluate, outcome, paused, resumed_to_the_end, run
+from patience import soon
 
 REASON = "try { await codemode.srv__echo(%s); return 'ran'; } catch (e) { return e.reason ?? e.message; }"
 
@@ -76,12 +77,38 @@ def test_arguments_that_do_not_fit_are_an_error_and_nothing_runs(bench):
 
 
 def test_a_tool_that_changed_meanwhile_is_not_called(bench):
+    bench.set(wait_seconds=0.1)
+
+    def changed():
+        return {row["name"]: row["state"] for row in bench.hub.catalogue.review("srv")}["echo"] == "changed"
+
     async def work():
-        guest = await bench.house.guest()
+        guest = await bench.house.guest(answers={})
         code = """
 await codemode.srv__evolve({});
-await new Promise((done) => setTimeout(done, 1000));
+await codemode.srv__slow({}).catch(() => {});
 try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.message; }"""
-        assert outcome(await evaluate(guest, code)) != "ran" and bench.house.ran("echo") == []
+        # The question about the second call stands until the change is known.
+        said = await paused(guest, code, "eval", ask=["srv__slow"])
+        await soon(changed)
+        await bench.answer(said["waiting"][0]["question"], "denied")
+        found = outcome(await resumed_to_the_end(bench, guest, said["run_id"]))
+        assert found != "ran" and bench.house.ran("echo") == []
+
+    run(bench, work)
+
+
+@pytest.mark.invariant("never used for enforcement")
+def test_a_call_is_judged_when_it_is_made_whatever_the_text_shows(bench):
+    hidden = """
+const name = JSON.parse('["srv__delete", "all"]').join("_");
+try { await codemode[name]({}); return "ran"; } catch (e) { return e.reason; }"""
+    shown = "if (Date.now() < 0) { await codemode.srv__delete_all({}); } return 'through';"
+
+    async def work():
+        guest = await bench.house.guest()
+        assert outcome(await evaluate(guest, hidden, "codemode_eval_safe")) == "denied"
+        assert outcome(await evaluate(guest, shown, "codemode_eval_safe")) == "through"
+        assert bench.house.ran("delete_all") == []
 
     run(bench, work)

@@ -12,19 +12,20 @@ CALL = {"name": "codemode_eval_supervised", "arguments": {"code": CODE}}
 
 
 def slow_to_write(journal):
-    """Make the disk slow: what is written is, but whoever waits for it hears of it late."""
-    real, written = journal._write, asyncio.Event()
+    """Make the disk slow: what is written is, but whoever waits for it hears of it when it is fast again."""
+    real, written, heard = journal._write, asyncio.Event(), asyncio.Event()
 
     async def late(work, **more):
         found = await real(work, **more)
         written.set()
-        await asyncio.sleep(1)
+        await heard.wait()
         return found
 
     journal._write = late
 
     def fast_again():
         journal._write = real
+        heard.set()
 
     return written, fast_again
 
@@ -43,6 +44,7 @@ def test_a_script_that_is_taken_back_while_it_is_written_down_ends(bench, skippe
         started = started or asyncio.ensure_future(guest.raw("tools/call", CALL))
         await asyncio.wait_for(written.wait(), PATIENCE)
         guest.cancel(guest.last)
+        await asyncio.sleep(0)
         fast_again()
         assert await started is None
         await soon(lambda: bench.last_run().state == "cancelled")
@@ -64,8 +66,10 @@ def test_a_script_that_is_ended_while_it_goes_on_ends(bench, word):
         await bench.answer(said["waiting"][0]["question"], word)
         await asyncio.wait_for(written.wait(), PATIENCE)
         assert bench.run_row(said["run_id"]).state == "running"
+        ending = asyncio.ensure_future(bench.hub.scripts.cancel(said["run_id"], "enough"))
+        await asyncio.sleep(0)
         fast_again()
-        await bench.hub.scripts.cancel(said["run_id"], "enough")
+        await ending
         assert bench.run_row(said["run_id"]).state == "cancelled"
         assert not bench.hub.scripts.live and bench.house.ran("echo") == []
 
@@ -75,13 +79,13 @@ def test_a_script_that_is_ended_while_it_goes_on_ends(bench, word):
 def test_a_question_that_is_put_while_its_script_ends_goes_with_it(bench):
     async def work():
         guest = await bench.house.guest(answers={})
-        calls, reached = bench.hub.scripts._runner._calls, asyncio.Event()
+        calls, reached, heard = bench.hub.scripts._runner._calls, asyncio.Event(), asyncio.Event()
         real = calls.asked
 
         async def late(run, pending):
             found = await real(run, pending)
             reached.set()
-            await asyncio.sleep(1)
+            await heard.wait()
             return found
 
         calls.asked = late
@@ -89,6 +93,8 @@ def test_a_question_that_is_put_while_its_script_ends_goes_with_it(bench):
         await asyncio.wait_for(reached.wait(), PATIENCE)
         assert len(bench.questions()) == 1
         guest.cancel(guest.last)
+        await asyncio.sleep(0)
+        heard.set()
         assert await started is None
         await soon(lambda: bench.last_run().state == "cancelled")
         assert not bench.questions()

@@ -6,11 +6,11 @@ import contextlib
 import pytest
 
 from doors.gateway.house import SERVER
-from doors.gateway.scripts.bench import SETTINGS, failure, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import SETTINGS, WAIT, failure, outcome, paused, resumed, run
 from patience import soon
 
 # Only this one is asked about; everything else of the profile runs as it comes.
-ASKS_STRICT = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1").replace(
+ASKS_STRICT = SETTINGS.replace(WAIT, "wait_seconds = 0.1\n").replace(
     'asklist = ["srv__*"]\n', 'asklist = ["srv__strict"]\n', 1
 )
 
@@ -116,7 +116,7 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
 def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(bench):
     """Though its tool only reads and the policy allows it by then."""
     source = SERVER.replace('tool("slow")', 'tool("slow", annotations={"readOnlyHint": True})')
-    asks = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1")
+    asks = SETTINGS.replace(WAIT, "wait_seconds = 0.1\n")
     code = "try { await codemode.srv__slow({seconds: 0.01}); } catch (e) { return e.message; }"
 
     async def work():
@@ -140,7 +140,7 @@ def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(ben
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_call_nobody_was_asked_about_is_judged_when_its_script_is_taken_up(bench, allowed):
     """The server ended between putting the script away and asking: nothing of the call had begun."""
-    asks = SETTINGS.replace("wait_seconds = 20", "wait_seconds = 0.1")
+    asks = SETTINGS.replace(WAIT, "wait_seconds = 0.1\n")
     code = "try { return (await codemode.srv__echo({})).content[0].text; } catch (e) { return e.reason; }"
 
     async def work():

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from checkrein.doors.gateway.messages import STATELESS
-from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, run
+from doors.gateway.scripts.bench import HELD, evaluate, outcome, paused, resumed, run
 from patience import soon
 
 CODE = "return (await codemode.srv__echo({path: '/tmp/x'})).content[0].text;"
@@ -101,14 +101,19 @@ def test_a_client_that_shows_progress_hears_that_time_passes(bench, monkeypatch)
 
     async def work():
         guest = await bench.house.guest()
-        code = {"code": "await codemode.srv__slow({seconds: 1}); return 1"}
-        result = await guest.call("eval", code, _meta={"progressToken": "t"})
-        assert outcome(result) == 1
-        heard = [each["params"] for each in guest.heard if each["method"] == "notifications/progress"]
-        steps = [each["progress"] for each in heard]
-        assert len(steps) > 3 and steps == sorted(set(steps)) and heard[0]["progressToken"] == "t"
+        code = {"code": "await codemode.srv__slow({}); return 1"}
+        started = asyncio.ensure_future(guest.call("eval", code, _meta={"progressToken": "t"}))
 
-    run(bench, work)
+        def heard():
+            return [each["params"] for each in guest.heard if each["method"] == "notifications/progress"]
+
+        await soon(lambda: len(heard()) > 3)
+        bench.release()
+        assert outcome(await started) == 1
+        steps = [each["progress"] for each in heard()]
+        assert steps == sorted(set(steps)) and {each["progressToken"] for each in heard()} == {"t"}
+
+    run(bench, work, source=HELD)
 
 
 @pytest.mark.invariant(

@@ -16,7 +16,7 @@ from checkrein.doors.gateway.signed_in import is_signed_in, keep_sign_in, read_s
 from checkrein.errors import CheckreinError, InputError, NotFoundError
 from checkrein.settings.servers import servers_file
 from doors.gateway.provider import Provider, ended, get, signs_in, way_back
-from patience import until
+from patience import PATIENCE, until
 
 pytest.importorskip("mcp")
 
@@ -198,7 +198,7 @@ def test_nobody_comes_back(gateway, monkeypatch):
     after = ended(gateway)
     assert after["state"] == "failed" and "Nobody came back" in after["reason"]
     with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", found["port"]), 1).close()
+        socket.create_connection(("127.0.0.1", found["port"]), PATIENCE).close()
 
 
 def test_metadata_of_another_issuer_is_not_believed(gateway, provider):
@@ -272,7 +272,7 @@ def test_signing_out_gives_up_an_attempt(gateway):
     found = gateway.sign_in("mail")
     gateway.sign_out("mail")
     with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", found["port"]), 1).close()
+        socket.create_connection(("127.0.0.1", found["port"]), PATIENCE).close()
     assert gateway.sign_in_state("mail")["state"] == "none"
 
 
@@ -293,7 +293,7 @@ def test_removing_a_server_forgets_its_sign_in_and_ends_its_attempt(gateway, wri
 
 def listens(port):
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
     except OSError:
         return False
     return True

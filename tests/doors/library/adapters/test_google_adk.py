@@ -1,144 +1,41 @@
 """Google's ADK, the real one, with a scripted model: gated tools, and confirmations a session keeps."""
 
 import asyncio
-import json
-import sys
 
 import pytest
 
-pytest.importorskip("google.adk", reason="Google's ADK is not installed")
-
-from google.adk.agents import LlmAgent
-from google.adk.models.base_llm import BaseLlm
-from google.adk.models.llm_response import LlmResponse
-from google.adk.runners import Runner
-from google.adk.sessions import InMemorySessionService
-from google.adk.tools import FunctionTool, google_search
-from google.adk.tools.base_tool import BaseTool
-from google.adk.tools.base_toolset import BaseToolset
-from google.genai import types
-
 from checkrein import Gate
-from checkrein.doors.library.adapters.google_adk import LOST, REJECTED, STATE, WAITS, gated
 from checkrein.doors.library.pending import pending
 from checkrein.errors import InputError
 from checkrein.store.trust import trust_of
 from checkrein.testing import ScriptedGate, edit
+from doors.library.adapters.lazily import Lazily
 from doors.library.adapters.pages import page_of
-from doors.library.adapters.programs import stepping
-from doors.library.behaviour import (
-    CASES,
-    Heard,
-    expected,
-    project_for,
-    seed_trust,
-    write_settings,
-)
+from doors.library.behaviour import PATHS, Heard, expected, project_for, seed_trust, write_settings
 from doors.library.rooms import entries_of, gate_in, recorded
 
+sdk = Lazily("doors.library.adapters.adk_ground")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def framework():
+    """The framework is imported when the first test runs, not when tests are collected."""
+    pytest.importorskip("google.adk", reason="Google's ADK is not installed")
+
+
 ALLOW_READ = ['rules=[{action="allow",tool="read_note"}]']
-CONFIRM = "adk_request_confirmation"
-
-
-class Scripted(BaseLlm):
-    """Says a turn at a time; keeps what it was sent."""
-
-    model: str = "scripted"
-    turns: list
-    requests: list
-
-    async def generate_content_async(self, llm_request, stream=False):
-        self.requests.append(list(llm_request.contents))
-        turn = self.turns.pop(0) if self.turns else types.Part(text="done")
-        parts = turn if isinstance(turn, list) else [turn]
-        yield LlmResponse(content=types.Content(role="model", parts=parts))
-
-    def told(self):
-        """What the model was told came of its calls, by call id."""
-        parts = [part for each in self.requests[-1] for part in each.parts]
-        found = [part.function_response for part in parts if part.function_response]
-        return {each.id: each.response for each in found}
-
-
-def call(name, id="c1", /, **arguments):
-    return types.Part(function_call=types.FunctionCall(id=id, name=name, args=arguments))
-
-
-class Desk:
-    """Tools of a program, and what they did."""
-
-    def __init__(self):
-        self.booked = []
-
-    def book(self, to: str, amount: int = 1) -> str:
-        """Book a room."""
-        self.booked.append((to, amount))
-        return f"{amount} for {to}"
-
-    def read_note(self, name: str) -> dict:
-        """Read a note."""
-        self.booked.append(name)
-        return {"note": name}
-
-    def break_it(self) -> str:
-        """Fails."""
-        raise ValueError("it broke")
-
-    def say_error(self) -> dict:
-        """Says that it failed."""
-        return {"error": "no paper"}
-
-    @property
-    def tools(self):
-        return [self.book, self.read_note, self.break_it, self.say_error]
-
-
-class House:
-    """An agent, its session and its model."""
-
-    def __init__(self, tools, *turns, sessions=None):
-        self.model = Scripted(turns=list(turns), requests=[])
-        self.agent = LlmAgent(name="clerk", model=self.model, tools=tools)
-        self.sessions = sessions or InMemorySessionService()
-        self.runner = Runner(app_name="app", agent=self.agent, session_service=self.sessions)
-
-    async def open(self):
-        kept = await self.sessions.get_session(app_name="app", user_id="u", session_id="s")
-        if kept is None:
-            await self.sessions.create_session(app_name="app", user_id="u", session_id="s")
-
-    async def say(self, *parts):
-        await self.open()
-        content = types.Content(role="user", parts=list(parts) or [types.Part(text="go")])
-        events = self.runner.run_async(user_id="u", session_id="s", new_message=content)
-        return [each async for each in events]
-
-    async def state(self):
-        found = await self.sessions.get_session(app_name="app", user_id="u", session_id="s")
-        return found.state
-
-
-def asked(events):
-    """The confirmations the ADK asks for: original call id to the request's id."""
-    calls = [each for event in events for each in event.get_function_calls() if each.name == CONFIRM]
-    return {each.args["originalFunctionCall"]["id"]: each.id for each in calls}
-
-
-def confirm(id, confirmed=True, payload=None):
-    said = {"confirmed": confirmed} | ({"payload": payload} if payload is not None else {})
-    return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRM, response=said))
 
 
 # -- the behaviour suite ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", PATHS, ids=lambda case: case.id)
 def test_the_behaviour_suite(case, tmp_path):
     ran = []
 
-    class Any(BaseTool):
+    class Any(sdk.BaseTool):
         def _get_declaration(self):
-            return types.FunctionDeclaration(name=self.name, description=self.description)
+            return sdk.types.FunctionDeclaration(name=self.name, description=self.description)
 
         async def run_async(self, *, args, tool_context):
             ran.append(args)
@@ -148,12 +45,13 @@ def test_the_behaviour_suite(case, tmp_path):
     write_settings(case)
     with Gate(tmp_path / "gate", project=project, phase=case.phase, asks="raise") as gate:
         seed_trust(case, gate.authority.pipeline.store, project)
-        house = House(
-            gated(gate, [Any(name=case.tool, description="A tool.")]), call(case.tool, **case.arguments)
+        house = sdk.House(
+            sdk.gated(gate, [Any(name=case.tool, description="A tool.")]),
+            sdk.call(case.tool, **case.arguments),
         )
         events = asyncio.run(house.say())
         entry = recorded(gate.authority.pipeline.store)
-        word = "ask" if asked(events) else "allow" if ran else "deny"
+        word = "ask" if sdk.asked(events) else "allow" if ran else "deny"
         assert entry.door == "library" and entry.verdict == word
         assert Heard(word, entry.stage, bool(ran)) == expected(case), entry.reasons
         if word == "deny":
@@ -164,9 +62,9 @@ def test_the_behaviour_suite(case, tmp_path):
 
 
 def test_what_a_rule_allows_runs_without_asking_and_is_on_the_record():
-    desk = Desk()
+    desk = sdk.Desk()
     with ScriptedGate(settings=ALLOW_READ) as gate:
-        house = House(gated(gate, desk.tools), call("read_note", name="a"))
+        house = sdk.House(sdk.gated(gate, desk.tools), sdk.call("read_note", name="a"))
         asyncio.run(house.say())
         assert house.model.told() == {"c1": {"note": "a"}} and gate.asked == []
         assert [(each.tool_name, each.verdict, each.result) for each in gate.entries()] == [
@@ -175,22 +73,22 @@ def test_what_a_rule_allows_runs_without_asking_and_is_on_the_record():
 
 
 def test_a_no_and_its_reason_reach_the_model():
-    desk = Desk()
+    desk = sdk.Desk()
     with ScriptedGate({"book": "no: eve is not on the list"}) as gate:
-        house = House(gated(gate, desk.tools), call("book", to="eve"))
+        house = sdk.House(sdk.gated(gate, desk.tools), sdk.call("book", to="eve"))
         asyncio.run(house.say())
         assert desk.booked == [] and "eve is not on the list" in house.model.told()["c1"]["error"]
 
 
 def test_arguments_are_edited_and_parallel_calls_are_answered_one_by_one():
-    desk = Desk()
+    desk = sdk.Desk()
     with ScriptedGate({"book": [edit(amount=2), "no: enough"]}, settings=ALLOW_READ) as gate:
         calls = [
-            call("book", "c1", to="ada"),
-            call("book", "c2", to="eve"),
-            call("read_note", "c3", name="n"),
+            sdk.call("book", "c1", to="ada"),
+            sdk.call("book", "c2", to="eve"),
+            sdk.call("read_note", "c3", name="n"),
         ]
-        house = House(gated(gate, desk.tools), calls)
+        house = sdk.House(sdk.gated(gate, desk.tools), calls)
         asyncio.run(house.say())
         told = house.model.told()
         assert len(gate.asked) == 2 and "n" in desk.booked
@@ -199,51 +97,51 @@ def test_arguments_are_edited_and_parallel_calls_are_answered_one_by_one():
 
 
 def test_success_earns_trust_and_what_fails_costs_it():
-    desk = Desk()
+    desk = sdk.Desk()
     with ScriptedGate(settings=['rules=[{action="allow",pattern="*"}]']) as gate:
-        tools = gated(gate, desk.tools)
-        asyncio.run(House(tools, call("read_note", name="a")).say())
+        tools = sdk.gated(gate, desk.tools)
+        asyncio.run(sdk.House(tools, sdk.call("read_note", name="a")).say())
         with pytest.raises(ValueError, match="it broke"):
-            asyncio.run(House(tools, call("break_it")).say())
-        asyncio.run(House(tools, call("say_error")).say())
+            asyncio.run(sdk.House(tools, sdk.call("break_it")).say())
+        asyncio.run(sdk.House(tools, sdk.call("say_error")).say())
         # A call the ADK turns away because its arguments do not fit.
-        asyncio.run(House(tools, call("book")).say())
+        asyncio.run(sdk.House(tools, sdk.call("book")).say())
         assert [each.result for each in gate.entries()] == ["success", "failure", "failure", "failure"]
         (earned,) = trust_of(gate.authority.pipeline.store, gate.project).values()
         assert (earned["successes"], earned["failures"]) == (1, 3)
 
 
 def test_a_tools_own_require_confirmation_only_asks_for_more():
-    desk = Desk()
+    desk = sdk.Desk()
 
     def odd(name):
         if name == "broken":
             raise RuntimeError
         return name != "a"
 
-    tool = FunctionTool(desk.read_note, require_confirmation=odd)
-    calls = [call("read_note", each, name=each) for each in ("a", "b", "broken")]
+    tool = sdk.FunctionTool(desk.read_note, require_confirmation=odd)
+    calls = [sdk.call("read_note", each, name=each) for each in ("a", "b", "broken")]
     script = {"read_note": lambda each: each["arguments"]["name"] == "b"}
     with ScriptedGate(script, settings=ALLOW_READ) as gate:
-        house = House(gated(gate, [tool]), calls)
+        house = sdk.House(sdk.gated(gate, [tool]), calls)
         asyncio.run(house.say())
         assert sorted(desk.booked) == ["a", "b"] and len(gate.asked) == 2
 
 
 def test_a_toolset_is_gated_tool_by_tool():
-    desk = Desk()
+    desk = sdk.Desk()
 
-    class Notes(BaseToolset):
+    class Notes(sdk.BaseToolset):
         async def get_tools(self, readonly_context=None):
-            return [FunctionTool(desk.read_note), FunctionTool(desk.book)]
+            return [sdk.FunctionTool(desk.read_note), sdk.FunctionTool(desk.book)]
 
         async def close(self):
             desk.booked.append("closed")
 
     with ScriptedGate({"*": "no"}, settings=['rules=[{action="allow",tool="notes_read_note"}]']) as gate:
-        tools = gated(gate, [Notes(tool_name_prefix="notes")])
-        calls = [call("notes_read_note", "c1", name="a"), call("notes_book", "c2", to="eve")]
-        house = House(tools, calls)
+        tools = sdk.gated(gate, [Notes(tool_name_prefix="notes")])
+        calls = [sdk.call("notes_read_note", "c1", name="a"), sdk.call("notes_book", "c2", to="eve")]
+        house = sdk.House(tools, calls)
         asyncio.run(house.say())
         assert desk.booked == ["a"] and "error" in house.model.told()["c2"]
         asyncio.run(tools[0].close())
@@ -251,20 +149,20 @@ def test_a_toolset_is_gated_tool_by_tool():
 
 
 def test_a_toolset_that_offers_tools_by_itself_is_refused():
-    desk = Desk()
+    desk = sdk.Desk()
 
-    class Sly(BaseToolset):
+    class Sly(sdk.BaseToolset):
         async def get_tools(self, readonly_context=None):
             return []
 
         async def process_llm_request(self, *, tool_context, llm_request):
-            llm_request.append_tools([FunctionTool(desk.book)])
+            llm_request.append_tools([sdk.FunctionTool(desk.book)])
 
         async def close(self):
             pass
 
     with ScriptedGate("yes") as gate:
-        house = House(gated(gate, [Sly()]), call("book", to="eve"))
+        house = sdk.House(sdk.gated(gate, [Sly()]), sdk.call("book", to="eve"))
         with pytest.raises(InputError, match="Sly"):
             asyncio.run(house.say())
         assert desk.booked == []
@@ -275,20 +173,20 @@ def test_what_cannot_be_gated_is_refused():
         yield 1
 
     with ScriptedGate() as gate:
-        for tool in (google_search, stream, 7):
+        for tool in (sdk.google_search, stream, 7):
             with pytest.raises(InputError):
-                gated(gate, [tool])
+                sdk.gated(gate, [tool])
 
 
 def test_the_pages_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = page_of("library-google-adk.md")
-    sessions = InMemorySessionService()
-    model = Scripted(turns=[call("book", room="red")], requests=[])
+    sessions = sdk.InMemorySessionService()
+    model = sdk.Scripted(turns=[sdk.call("book", room="red")], requests=[])
 
     async def main():
         await sessions.create_session(app_name="rooms", user_id="u", session_id="s")
-        content = types.Content(role="user", parts=[types.Part(text="Book the red room.")])
+        content = sdk.types.Content(role="user", parts=[sdk.types.Part(text="Book the red room.")])
         (wanted,) = await page["say"](content, sessions, model)
         yes = page["confirmation"](wanted, True, edited={"room": "red", "hours": 2})
         assert await page["say"](yes, sessions, model) == {}
@@ -301,24 +199,26 @@ def test_the_pages_examples_run(tmp_path, monkeypatch):
 
 
 def paused(gate, *calls, desk=None):
-    desk = desk or Desk()
-    house = House(gated(gate, desk.tools), list(calls) or [call("book", to="ada")])
+    desk = desk or sdk.Desk()
+    house = sdk.House(sdk.gated(gate, desk.tools), list(calls) or [sdk.call("book", to="ada")])
     return desk, house, asyncio.run(house.say())
 
 
 def test_an_ask_is_a_confirmation_and_harmless_siblings_run(tmp_path):
     with gate_in(tmp_path, settings=ALLOW_READ) as gate:
         calls = [
-            call("book", "c1", to="ada"),
-            call("book", "c2", to="eve"),
-            call("read_note", "c3", name="n"),
+            sdk.call("book", "c1", to="ada"),
+            sdk.call("book", "c2", to="eve"),
+            sdk.call("read_note", "c3", name="n"),
         ]
         desk, house, events = paused(gate, *calls)
-        questions = asked(events)
+        questions = sdk.asked(events)
         assert desk.booked == ["n"] and set(questions) == {"c1", "c2"}
         assert len(gate.pending()) == 2 and len(house.model.requests) == 1
         asyncio.run(
-            house.say(confirm(questions["c1"]), confirm(questions["c2"], False, {"message": "not eve"}))
+            house.say(
+                sdk.confirm(questions["c1"]), sdk.confirm(questions["c2"], False, {"message": "not eve"})
+            )
         )
         assert desk.booked == ["n", ("ada", 1)]
         told = house.model.told()
@@ -331,11 +231,11 @@ def test_a_confirmation_may_edit_the_arguments(tmp_path):
     with gate_in(tmp_path) as gate:
         desk, house, events = paused(gate)
         payload = {"edited": {"to": "ada", "amount": 3}}
-        asyncio.run(house.say(confirm(asked(events)["c1"], True, payload)))
+        asyncio.run(house.say(sdk.confirm(sdk.asked(events)["c1"], True, payload)))
         assert desk.booked == [("ada", 3)]
         with pytest.raises(InputError):
             desk, house, events = paused(gate)
-            asyncio.run(house.say(confirm(asked(events)["c1"], True, {"edited": "all"})))
+            asyncio.run(house.say(sdk.confirm(sdk.asked(events)["c1"], True, {"edited": "all"})))
         assert desk.booked == []
 
 
@@ -343,7 +243,7 @@ def test_what_a_person_said_elsewhere_counts_for_more_than_a_confirmation(tmp_pa
     with gate_in(tmp_path) as gate:
         desk, house, events = paused(gate)
         gate.answer(gate.pending()[0], "no: not today")
-        asyncio.run(house.say(confirm(asked(events)["c1"])))
+        asyncio.run(house.say(sdk.confirm(sdk.asked(events)["c1"])))
         assert desk.booked == [] and "not today" in house.model.told()["c1"]["error"]
 
 
@@ -351,8 +251,8 @@ def test_a_confirmation_that_says_no_holds_whatever_else_was_said(tmp_path):
     with gate_in(tmp_path) as gate:
         desk, house, events = paused(gate)
         gate.answer(gate.pending()[0], "yes")
-        asyncio.run(house.say(confirm(asked(events)["c1"], False)))
-        assert desk.booked == [] and house.model.told()["c1"] == {"error": REJECTED}
+        asyncio.run(house.say(sdk.confirm(sdk.asked(events)["c1"], False)))
+        assert desk.booked == [] and house.model.told()["c1"] == {"error": sdk.REJECTED}
 
 
 def test_where_the_program_may_not_answer_a_person_is_waited_for(tmp_path, monkeypatch):
@@ -368,7 +268,7 @@ def test_where_the_program_may_not_answer_a_person_is_waited_for(tmp_path, monke
         monkeypatch.setattr(gate.authority, "answer", refuse)
 
         async def main():
-            going = asyncio.create_task(house.say(confirm(asked(events)["c1"])))
+            going = asyncio.create_task(house.say(sdk.confirm(sdk.asked(events)["c1"])))
             while not tried.is_set():
                 await asyncio.sleep(0.01)
             assert desk.booked == [] and not going.done()
@@ -380,7 +280,7 @@ def test_where_the_program_may_not_answer_a_person_is_waited_for(tmp_path, monke
         assert desk.booked == [("ada", 1)]
 
         desk, house, events = paused(gate)
-        asyncio.run(house.say(confirm(asked(events)["c1"], False)))
+        asyncio.run(house.say(sdk.confirm(sdk.asked(events)["c1"], False)))
         assert desk.booked == [] and gate.pending() == []
 
 
@@ -392,69 +292,21 @@ def test_a_confirmation_binds_to_the_exact_call(tmp_path):
 
             async def meddle(house=house, change=change):
                 session = house.sessions.sessions["app"]["u"]["s"]
-                session.state[f"{STATE}c1"] = change(session.state[f"{STATE}c1"])
+                session.state[f"{sdk.STATE}c1"] = change(session.state[f"{sdk.STATE}c1"])
 
             asyncio.run(meddle())
-            asyncio.run(house.say(confirm(asked(events)["c1"])))
-            assert desk.booked == [] and house.model.told()["c1"] == {"error": LOST}
+            asyncio.run(house.say(sdk.confirm(sdk.asked(events)["c1"])))
+            assert desk.booked == [] and house.model.told()["c1"] == {"error": sdk.LOST}
 
 
 def test_the_session_keeps_the_question(tmp_path):
     with gate_in(tmp_path) as gate:
         _, house, events = paused(gate)
-        kept = pending(asyncio.run(house.state())[f"{STATE}c1"])
+        kept = pending(asyncio.run(house.state())[f"{sdk.STATE}c1"])
         assert kept.call.arguments == {"to": "ada"} and kept.entry == gate.pending()[0]["id"]
         requested = next(
-            each for event in events for each in event.get_function_calls() if each.name == CONFIRM
+            each for event in events for each in event.get_function_calls() if each.name == sdk.CONFIRM
         )
         assert requested.args["toolConfirmation"]["payload"] == {"record": kept.entry}
         responses = [each.response for event in events for each in event.get_function_responses()]
-        assert responses == [{"error": WAITS}]
-
-
-PROGRAM = """
-import asyncio, json, sys
-from pathlib import Path
-sys.path[:0] = json.loads(sys.argv[2])
-from google.adk.sessions.sqlite_session_service import SqliteSessionService
-from checkrein import Gate
-from checkrein.doors.library.adapters.google_adk import gated
-from doors.library.adapters.test_google_adk import House, asked, call, confirm
-
-folder = Path(sys.argv[1])
-
-def book(to: str, amount: int = 1) -> str:
-    with (folder / "booked").open("a") as file:
-        file.write(f"{to} {amount}\\n")
-    return f"booked {to}"
-
-async def main(step):
-    sessions = SqliteSessionService(str(folder / "sessions.db"))
-    turns = [[call("book", each, to=each) for each in ("ada", "eve")]] if step == "begin" else []
-    with Gate(folder / "gate", project=folder, session="s", asks="raise") as gate:
-        house = House(gated(gate, [book]), *turns, sessions=sessions)
-        if step == "begin":
-            (folder / "asked").write_text(json.dumps(asked(await house.say())))
-            return
-        ids = json.loads((folder / "asked").read_text())
-        await house.say(confirm(ids["ada"]), confirm(ids["eve"], False, {"message": "not eve"}))
-        return house.model.told() if house.model.requests else None
-"""
-
-
-def test_a_session_goes_on_in_another_process_and_twice_runs_once(tmp_path):
-    paths = json.dumps([each for each in sys.path if each])
-    with stepping(PROGRAM, tmp_path, paths) as process:
-        process("begin")
-        assert not (tmp_path / "booked").exists()
-        (tmp_path / "before.db").write_bytes((tmp_path / "sessions.db").read_bytes())
-        told = process("go on")
-        assert (tmp_path / "booked").read_text() == "ada 1\n"
-        assert told["ada"] == {"result": "booked ada"} and "not eve" in told["eve"]["error"]
-
-        # The ADK drops a confirmation it has seen; a copy of the session from before has not.
-        process("go on")
-        (tmp_path / "sessions.db").write_bytes((tmp_path / "before.db").read_bytes())
-        told = process("go on")
-        assert (tmp_path / "booked").read_text() == "ada 1\n"
-        assert "used before" in told["ada"]["error"]
+        assert responses == [{"error": sdk.WAITS}]

@@ -5,89 +5,31 @@ import json
 
 import pytest
 
-agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+from checkrein import Gate
+from checkrein.errors import InputError
+from checkrein.store.trust import trust_of
+from checkrein.testing import ScriptedGate, edit
+from doors.library.adapters.lazily import Lazily
+from doors.library.adapters.pages import page_of
+from doors.library.behaviour import PATHS, Heard, expected, project_for, seed_trust, write_settings
+from doors.library.rooms import entries_of, gate_in, recorded
 
-from agents import Agent, FunctionTool, RunConfig, Runner, RunState, WebSearchTool, function_tool  # noqa: E402
-from agents.testing import ScriptedModel, assistant_message, function_call  # noqa: E402
-from agents.tool_context import ToolContext  # noqa: E402
+sdk = Lazily("doors.library.adapters.openai_ground")
 
-from checkrein import Gate  # noqa: E402
-from checkrein.doors.library.adapters.openai_agents import (  # noqa: E402
-    LOST,
-    UNREADABLE,
-    Approvals,
-)
-from checkrein.errors import InputError  # noqa: E402
-from checkrein.store.trust import trust_of  # noqa: E402
-from checkrein.testing import ScriptedGate, edit  # noqa: E402
-from doors.library.adapters.pages import page_of  # noqa: E402
-from doors.library.adapters.programs import stepping  # noqa: E402
-from doors.library.behaviour import (  # noqa: E402
-    CASES,
-    Heard,
-    expected,
-    project_for,
-    seed_trust,
-    write_settings,
-)
-from doors.library.rooms import entries_of, gate_in, recorded  # noqa: E402
 
-QUIET = RunConfig(tracing_disabled=True)
+@pytest.fixture(autouse=True, scope="module")
+def framework():
+    """The framework is imported when the first test runs, not when tests are collected."""
+    pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+
+
 ALLOW_READ = ['rules=[{action="allow",tool="read_note"}]']
-
-
-class Desk:
-    """Tools of a program, and what they did."""
-
-    def __init__(self):
-        self.booked = []
-
-        @function_tool
-        def book(to: str, amount: int = 1) -> str:
-            """Book a room for somebody."""
-            self.booked.append((to, amount))
-            return f"{amount} for {to}"
-
-        @function_tool
-        def read_note(name: str) -> str:
-            """Read a note."""
-            self.booked.append(name)
-            return f"note {name}"
-
-        @function_tool
-        def break_it() -> str:
-            """Fails."""
-            raise ValueError("it broke")
-
-        self.tools = [book, read_note, break_it]
-
-
-def call(name, id="c1", /, **arguments):
-    return function_call(name, arguments, call_id=id)
-
-
-def script(*turns):
-    return ScriptedModel([*([list(each) for each in turns]), [assistant_message("done")]])
-
-
-def agent_of(approvals, tools, model):
-    return Agent(name="clerk", model=model, tools=approvals.tools(tools))
-
-
-def run(agent, given="go"):
-    return asyncio.run(Runner.run(agent, given, run_config=QUIET))
-
-
-def outputs(model):
-    """What the model was told came of its calls, by call id."""
-    told = model.last_call.input
-    return {each["call_id"]: each["output"] for each in told if each.get("type") == "function_call_output"}
 
 
 # -- the behaviour suite -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", PATHS, ids=lambda case: case.id)
 def test_the_behaviour_suite(case, tmp_path):
     project = project_for(case, tmp_path)
     write_settings(case)
@@ -97,12 +39,12 @@ def test_the_behaviour_suite(case, tmp_path):
         ran.append(text)
         return "ok"
 
-    tool = FunctionTool(case.tool, "A tool.", {"type": "object"}, body, strict_json_schema=False)
-    model = script([call(case.tool, **case.arguments)])
+    tool = sdk.FunctionTool(case.tool, "A tool.", {"type": "object"}, body, strict_json_schema=False)
+    model = sdk.script([sdk.call(case.tool, **case.arguments)])
     with Gate(tmp_path / "gate", project=project, phase=case.phase, asks="raise") as gate:
         seed_trust(case, gate.authority.pipeline.store, project)
-        approvals = Approvals(gate)
-        result = run(agent_of(approvals, [tool], model))
+        approvals = sdk.Approvals(gate)
+        result = sdk.run(sdk.agent_of(approvals, [tool], model))
         entry = recorded(gate.authority.pipeline.store)
         if result.interruptions:
             word, stage = "ask", approvals.question(result.interruptions[0]).verdict.stage
@@ -116,10 +58,10 @@ def test_the_behaviour_suite(case, tmp_path):
 
 
 def test_what_a_rule_allows_runs_without_asking_and_is_on_the_record():
-    desk, model = Desk(), script([call("read_note", name="a")])
+    desk, model = sdk.Desk(), sdk.script([sdk.call("read_note", name="a")])
     with ScriptedGate(settings=ALLOW_READ) as gate:
-        assert run(agent_of(Approvals(gate), desk.tools, model)).final_output == "done"
-        assert outputs(model) == {"c1": "note a"}
+        assert sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model)).final_output == "done"
+        assert sdk.outputs(model) == {"c1": "note a"}
         assert gate.asked == []
         assert [(each.tool_name, each.verdict, each.result) for each in gate.entries()] == [
             ("mcp__python__read_note", "allow", "success")
@@ -127,45 +69,49 @@ def test_what_a_rule_allows_runs_without_asking_and_is_on_the_record():
 
 
 def test_a_no_and_its_reason_reach_the_model():
-    desk, model = Desk(), script([call("book", to="eve")])
+    desk, model = sdk.Desk(), sdk.script([sdk.call("book", to="eve")])
     with ScriptedGate({"book": "no: eve is not on the list"}) as gate:
-        run(agent_of(Approvals(gate), desk.tools, model))
+        sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
         assert desk.booked == []
-        assert "eve is not on the list" in outputs(model)["c1"]
+        assert "eve is not on the list" in sdk.outputs(model)["c1"]
 
 
 def test_arguments_are_edited_before_the_tool_runs():
-    desk, model = Desk(), script([call("book", to="ada", amount=900)])
+    desk, model = sdk.Desk(), sdk.script([sdk.call("book", to="ada", amount=900)])
     with ScriptedGate({"book": edit(amount=9)}) as gate:
-        run(agent_of(Approvals(gate), desk.tools, model))
+        sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
         assert desk.booked == [("ada", 9)]
 
 
 def test_parallel_calls_are_answered_one_by_one():
-    calls = [call("book", "c1", to="ada"), call("book", "c2", to="eve"), call("read_note", "c3", name="n")]
-    desk, model = Desk(), script(calls)
+    calls = [
+        sdk.call("book", "c1", to="ada"),
+        sdk.call("book", "c2", to="eve"),
+        sdk.call("read_note", "c3", name="n"),
+    ]
+    desk, model = sdk.Desk(), sdk.script(calls)
     with ScriptedGate(lambda each: each["arguments"]["to"] == "ada", settings=ALLOW_READ) as gate:
-        run(agent_of(Approvals(gate), desk.tools, model))
-        told = outputs(model)
+        sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
+        told = sdk.outputs(model)
         assert sorted(map(str, desk.booked)) == sorted(["('ada', 1)", "n"])
         assert told["c1"] == "1 for ada" and "no" in told["c2"] and told["c3"] == "note n"
 
 
 def test_outcomes_are_recorded_and_the_tools_own_way_with_failures_stays():
-    desk, model = Desk(), script([call("break_it")])
+    desk, model = sdk.Desk(), sdk.script([sdk.call("break_it")])
     with ScriptedGate("yes") as gate:
-        run(agent_of(Approvals(gate), desk.tools, model))
-        assert "An error occurred" in outputs(model)["c1"]
+        sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
+        assert "An error occurred" in sdk.outputs(model)["c1"]
         assert [each.result for each in gate.entries()] == ["failure"]
 
 
 @pytest.mark.parametrize("asks", ["wait", "raise"])
 def test_failure_costs_trust_and_success_earns_it(asks):
-    desk = Desk()
+    desk = sdk.Desk()
     with ScriptedGate("yes", settings=['rules=[{action="allow",pattern="*"}]'], asks=asks) as gate:
-        approvals = Approvals(gate)
-        run(agent_of(approvals, desk.tools, script([call("read_note", name="a")])))
-        run(agent_of(approvals, desk.tools, script([call("break_it", "c2")])))
+        approvals = sdk.Approvals(gate)
+        sdk.run(sdk.agent_of(approvals, desk.tools, sdk.script([sdk.call("read_note", name="a")])))
+        sdk.run(sdk.agent_of(approvals, desk.tools, sdk.script([sdk.call("break_it", "c2")])))
         assert [each.result for each in gate.entries()] == ["success", "failure"]
         (earned,) = trust_of(gate.authority.pipeline.store, gate.project).values()
         assert (earned["successes"], earned["failures"]) == (1, 1)
@@ -176,11 +122,11 @@ def test_a_tools_own_needs_approval_only_asks_for_more(asks):
     async def odd(_context, given, _id):
         return given["name"] != "a"
 
-    desk = Desk()
+    desk = sdk.Desk()
     desk.tools[1].needs_approval = odd
-    model = script([call("read_note", "c1", name="a"), call("read_note", "c2", name="b")])
+    model = sdk.script([sdk.call("read_note", "c1", name="a"), sdk.call("read_note", "c2", name="b")])
     with ScriptedGate("no: not b", settings=ALLOW_READ, asks=asks) as gate:
-        result = run(agent_of(Approvals(gate), desk.tools, model))
+        result = sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
         assert desk.booked == ["a"]
         assert len(gate.asked) == (asks == "wait")
         assert len(result.interruptions) == (asks == "raise")
@@ -190,40 +136,40 @@ def test_a_needs_approval_that_fails_asks():
     def broken(_context, _given, _id):
         raise RuntimeError
 
-    desk, model = Desk(), script([call("read_note", name="a")])
+    desk, model = sdk.Desk(), sdk.script([sdk.call("read_note", name="a")])
     desk.tools[1].needs_approval = broken
     with ScriptedGate("no", settings=ALLOW_READ) as gate:
-        run(agent_of(Approvals(gate), desk.tools, model))
+        sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
         assert desk.booked == [] and len(gate.asked) == 1
 
 
 def test_arguments_that_are_no_object_run_nothing():
-    desk = Desk()
-    bad = function_call("book", "{}", call_id="c1")
+    desk = sdk.Desk()
+    bad = sdk.function_call("book", "{}", call_id="c1")
     bad.arguments = '["ada"]'
-    model = script([bad])
+    model = sdk.script([bad])
     with ScriptedGate("yes") as gate:
-        run(agent_of(Approvals(gate), desk.tools, model))
-        assert desk.booked == [] and outputs(model)["c1"] == UNREADABLE
+        sdk.run(sdk.agent_of(sdk.Approvals(gate), desk.tools, model))
+        assert desk.booked == [] and sdk.outputs(model)["c1"] == sdk.UNREADABLE
 
 
 def test_tools_that_do_not_run_here_cannot_be_gated():
     with ScriptedGate() as gate:
-        approvals = Approvals(gate)
+        approvals = sdk.Approvals(gate)
         with pytest.raises(InputError, match="WebSearchTool"):
-            approvals.tool(WebSearchTool())
+            approvals.tool(sdk.WebSearchTool())
         with pytest.raises(InputError, match="is an agent"):
-            approvals.tool(Agent(name="sub").as_tool("sub", "A sub agent."))
+            approvals.tool(sdk.Agent(name="sub").as_tool("sub", "A sub agent."))
 
 
 def test_the_pages_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = page_of("library-openai-agents.md")
-    model = script([call("book", "c1", room="red"), call("book", "c2", room="blue")])
+    model = sdk.script([sdk.call("book", "c1", room="red"), sdk.call("book", "c2", room="blue")])
     kept = asyncio.run(page["ask"]("Book two rooms.", model))
     done = asyncio.run(page["go_on"](kept, lambda each: each.call.arguments["room"] == "red", model))
     assert done == "done"
-    told = outputs(model)
+    told = sdk.outputs(model)
     assert told["c1"] == "red is yours for 1" and "said no" in told["c2"]
 
 
@@ -231,31 +177,34 @@ def test_the_pages_examples_run(tmp_path, monkeypatch):
 
 
 def test_an_ask_interrupts_the_run_and_harmless_siblings_run(tmp_path):
-    desk, model = Desk(), script([call("book", "c1", to="ada"), call("read_note", "c2", name="n")])
+    desk, model = (
+        sdk.Desk(),
+        sdk.script([sdk.call("book", "c1", to="ada"), sdk.call("read_note", "c2", name="n")]),
+    )
     with gate_in(tmp_path, settings=ALLOW_READ) as gate:
-        approvals = Approvals(gate)
-        agent = agent_of(approvals, desk.tools, model)
-        result = run(agent)
+        approvals = sdk.Approvals(gate)
+        agent = sdk.agent_of(approvals, desk.tools, model)
+        result = sdk.run(agent)
         assert [each.tool_name for each in result.interruptions] == ["book"] and desk.booked == ["n"]
         assert [each["id"] for each in gate.pending()] == [approvals.waiting[0].entry]
 
         # Nobody has answered: the run stops at the same question again.
-        result = run(agent, asyncio.run(approvals.settle(result)))
+        result = sdk.run(agent, asyncio.run(approvals.settle(result)))
         assert len(result.interruptions) == 1 and len(gate.pending()) == 1
 
         gate.answer(approvals.question(result.interruptions[0]), "yes")
-        result = run(agent, asyncio.run(approvals.settle(result)))
+        result = sdk.run(agent, asyncio.run(approvals.settle(result)))
         assert result.final_output == "done" and desk.booked == ["n", ("ada", 1)]
-        assert outputs(model) == {"c1": "1 for ada", "c2": "note n"}
+        assert sdk.outputs(model) == {"c1": "1 for ada", "c2": "note n"}
         assert [each.result for each in entries_of(gate)] == ["success", "success"]
 
 
 def test_settle_waits_for_people(tmp_path):
-    desk, model = Desk(), script([call("book", to="ada")])
+    desk, model = sdk.Desk(), sdk.script([sdk.call("book", to="ada")])
     with gate_in(tmp_path) as gate:
-        approvals = Approvals(gate)
-        agent = agent_of(approvals, desk.tools, model)
-        result = run(agent)
+        approvals = sdk.Approvals(gate)
+        agent = sdk.agent_of(approvals, desk.tools, model)
+        result = sdk.run(agent)
 
         async def both():
             waits = asyncio.create_task(approvals.settle(result, wait=True))
@@ -264,70 +213,15 @@ def test_settle_waits_for_people(tmp_path):
             await asyncio.to_thread(gate.answer, approvals.waiting[0], "yes")
             return await waits
 
-        assert run(agent, asyncio.run(both())).final_output == "done"
+        assert sdk.run(agent, asyncio.run(both())).final_output == "done"
         assert desk.booked == [("ada", 1)]
 
 
-PROGRAM = """
-import asyncio, json, sys
-from pathlib import Path
-from agents import Agent, RunConfig, Runner, function_tool
-from agents.testing import ScriptedModel, assistant_message, function_call
-from checkrein import Gate
-from checkrein.doors.library.adapters.openai_agents import Approvals
-
-folder = Path(sys.argv[1])
-
-@function_tool
-def book(to: str, amount: int = 1) -> str:
-    with (folder / "booked").open("a") as file:
-        file.write(f"{to} {amount}\\n")
-    return f"booked {to}"
-
-turns = [[function_call("book", {"to": each, "amount": 5}, call_id=each) for each in ("ada", "bob", "eve")]]
-
-async def main(step):
-    model = ScriptedModel((turns if step == "begin" else []) + [[assistant_message("done")]])
-    with Gate(folder / "gate", project=folder, session="s", asks="raise") as gate:
-        approvals = Approvals(gate)
-        agent = Agent(name="clerk", model=model, tools=approvals.tools([book]))
-        quiet = RunConfig(tracing_disabled=True)
-        if step == "begin":
-            result = await Runner.run(agent, "go", run_config=quiet)
-            (folder / "kept.json").write_text(approvals.keep(result))
-            return
-        state = await approvals.restore(agent, (folder / "kept.json").read_text())
-        if step == "answer":
-            ada, bob, eve = approvals.waiting
-            gate.answer(ada, "yes")
-            gate.answer(bob, "yes", edited={"to": "bob", "amount": 2})
-            gate.answer(eve, "no: eve is not on the list")
-            return
-        result = await Runner.run(agent, await approvals.settle(state), run_config=quiet)
-        told = [each for each in model.last_call.input if each.get("type") == "function_call_output"]
-        return {each["call_id"]: each["output"] for each in told}
-"""
-
-
-def test_a_run_goes_on_in_another_process_and_twice_runs_once(tmp_path):
-    with stepping(PROGRAM, tmp_path) as process:
-        process("begin")
-        assert not (tmp_path / "booked").exists()
-        process("answer")
-        told = process("go on")
-        assert sorted((tmp_path / "booked").read_text().split("\n")) == ["", "ada 5", "bob 2"]
-        assert told["ada"] == "booked ada" and "eve is not on the list" in told["eve"]
-
-        told = process("go on")
-        assert sorted((tmp_path / "booked").read_text().split("\n")) == ["", "ada 5", "bob 2"]
-        assert "used before" in told["ada"] and "success" in told["ada"]
-
-
 def interrupted(folder, gate, **arguments):
-    desk, model = Desk(), script([call("book", **(arguments or {"to": "ada"}))])
-    approvals = Approvals(gate)
-    agent = agent_of(approvals, desk.tools, model)
-    return desk, model, approvals, agent, run(agent)
+    desk, model = sdk.Desk(), sdk.script([sdk.call("book", **(arguments or {"to": "ada"}))])
+    approvals = sdk.Approvals(gate)
+    agent = sdk.agent_of(approvals, desk.tools, model)
+    return desk, model, approvals, agent, sdk.run(agent)
 
 
 def test_resuming_the_same_state_twice_runs_once(tmp_path):
@@ -335,11 +229,11 @@ def test_resuming_the_same_state_twice_runs_once(tmp_path):
         desk, model, approvals, agent, result = interrupted(tmp_path, gate)
         kept = approvals.keep(result)
         gate.answer(approvals.waiting[0], "yes")
-        run(agent, asyncio.run(approvals.settle(result)))
-        model.enqueue([assistant_message("done")])
+        sdk.run(agent, asyncio.run(approvals.settle(result)))
+        model.enqueue([sdk.assistant_message("done")])
         again = asyncio.run(approvals.restore(agent, kept))
-        run(agent, asyncio.run(approvals.settle(again)))
-        assert desk.booked == [("ada", 1)] and "used before" in outputs(model)["c1"]
+        sdk.run(agent, asyncio.run(approvals.settle(again)))
+        assert desk.booked == [("ada", 1)] and "used before" in sdk.outputs(model)["c1"]
 
 
 def test_an_approval_binds_to_the_exact_call(tmp_path):
@@ -350,10 +244,10 @@ def test_an_approval_binds_to_the_exact_call(tmp_path):
 
         def invoke(**arguments):
             text = json.dumps(arguments)
-            context = ToolContext(None, tool_name="book", tool_call_id="c1", tool_arguments=text)
+            context = sdk.ToolContext(None, tool_name="book", tool_call_id="c1", tool_arguments=text)
             return asyncio.run(agent.tools[0].on_invoke_tool(context, text))
 
-        assert invoke(to="eve") == LOST and invoke(to="ada", amount=2) == LOST and desk.booked == []
+        assert invoke(to="eve") == sdk.LOST and invoke(to="ada", amount=2) == sdk.LOST and desk.booked == []
         assert invoke(to="ada") == "1 for ada" and "used before" in invoke(to="ada")
         assert desk.booked == [("ada", 1)] and gate.pending() == []
 
@@ -363,8 +257,8 @@ def test_a_question_that_was_changed_is_no_question(tmp_path):
         desk, _, approvals, agent, result = interrupted(tmp_path, gate)
         gate.answer(approvals.waiting[0], "yes")
         changed = approvals.keep(result).replace("ada", "eve")
-        fresh = Approvals(gate)
-        agent = agent_of(fresh, desk.tools, script())
+        fresh = sdk.Approvals(gate)
+        agent = sdk.agent_of(fresh, desk.tools, sdk.script())
         state = asyncio.run(fresh.restore(agent, changed))
         with pytest.raises(InputError, match="no question about this call"):
             asyncio.run(fresh.settle(state))
@@ -376,7 +270,7 @@ def test_an_approval_the_sdk_was_told_of_counts_as_the_programs_person(tmp_path)
         desk, _, _, agent, result = interrupted(tmp_path, gate)
         state = result.to_state()
         state.approve(state.get_interruptions()[0])
-        run(agent, state)
+        sdk.run(agent, state)
         assert desk.booked == [("ada", 1)]
         assert [(each.answer, each.result) for each in entries_of(gate)] == [("approved", "success")]
 
@@ -384,12 +278,12 @@ def test_an_approval_the_sdk_was_told_of_counts_as_the_programs_person(tmp_path)
 def test_a_standing_approval_of_the_sdks_is_none_of_ours(tmp_path):
     with gate_in(tmp_path) as gate:
         desk, model, _, agent, result = interrupted(tmp_path, gate)
-        model.extend([[call("book", "c2", to="eve")], [assistant_message("done")]])
+        model.extend([[sdk.call("book", "c2", to="eve")], [sdk.assistant_message("done")]])
         model._steps.pop(0)
         state = result.to_state()
         state.approve(state.get_interruptions()[0], always_approve=True)
-        run(agent, state)
-        assert desk.booked == [("ada", 1)] and outputs(model)["c2"] == LOST
+        sdk.run(agent, state)
+        assert desk.booked == [("ada", 1)] and sdk.outputs(model)["c2"] == sdk.LOST
         assert gate.pending() == []
 
 
@@ -397,11 +291,11 @@ def test_a_state_without_its_questions_runs_nothing(tmp_path):
     with gate_in(tmp_path) as gate:
         desk, model, approvals, agent, result = interrupted(tmp_path, gate)
         gate.answer(approvals.waiting[0], "yes")
-        fresh = Approvals(gate)
-        agent = agent_of(fresh, desk.tools, model)
-        state = asyncio.run(RunState.from_json(agent, result.to_state().to_json()))
-        run(agent, asyncio.run(fresh.settle(state)))
-        assert desk.booked == [] and outputs(model)["c1"] == LOST
+        fresh = sdk.Approvals(gate)
+        agent = sdk.agent_of(fresh, desk.tools, model)
+        state = asyncio.run(sdk.RunState.from_json(agent, result.to_state().to_json()))
+        sdk.run(agent, asyncio.run(fresh.settle(state)))
+        assert desk.booked == [] and sdk.outputs(model)["c1"] == sdk.LOST
 
 
 def test_a_policy_that_denies_by_now_wins(tmp_path):
@@ -410,14 +304,14 @@ def test_a_policy_that_denies_by_now_wins(tmp_path):
         gate.answer(approvals.waiting[0], "yes")
         kept = approvals.keep(result)
     with gate_in(tmp_path, settings=['rules=[{action="deny",tool="book"}]']) as gate:
-        fresh = Approvals(gate)
-        agent = agent_of(fresh, desk.tools, model)
+        fresh = sdk.Approvals(gate)
+        agent = sdk.agent_of(fresh, desk.tools, model)
         state = asyncio.run(fresh.restore(agent, kept))
-        run(agent, asyncio.run(fresh.settle(state)))
-        assert desk.booked == [] and "refused this call" in outputs(model)["c1"]
+        sdk.run(agent, asyncio.run(fresh.settle(state)))
+        assert desk.booked == [] and "refused this call" in sdk.outputs(model)["c1"]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"state": {}, "waiting": [], "format": 2}', "[1]"])
 def test_what_is_no_kept_run_is_refused(text, tmp_path):
     with gate_in(tmp_path) as gate, pytest.raises(InputError):
-        asyncio.run(Approvals(gate).restore(Agent(name="clerk"), text))
+        asyncio.run(sdk.Approvals(gate).restore(sdk.Agent(name="clerk"), text))

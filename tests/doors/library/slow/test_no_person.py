@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from patience import PATIENCE
 from server.conftest import Serving
 
 ASKS = """
@@ -33,7 +34,8 @@ def test_a_program_answers_no_question_that_another_process_of_it_asked(code, ho
     serving = Serving().start()
     try:
         asked = [sys.executable, "-c", ASKS, str(tmp_path)]
-        entry = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout.strip()
+        waiting = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=PATIENCE)
+        entry = waiting.stdout.strip()
         command = [sys.executable, "-c", code, str(tmp_path), entry]
         tried = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert tried.returncode != 0 and "Only a person may do this" in tried.stderr

@@ -53,7 +53,7 @@ async def main(step):
 
 CLAUDE = """
 from checkrein.doors.library.adapters.claude_agent import Approvals
-from doors.library.adapters.test_claude_agent import after, before, judged, told
+from doors.library.adapters.claude_ground import after, before, judged, told
 from checkrein.errors import CheckreinError
 
 async def main(step):
@@ -82,7 +82,7 @@ async def main(step):
 ADK = """
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from checkrein.doors.library.adapters.google_adk import gated
-from doors.library.adapters.test_google_adk import House, asked, call, confirm
+from doors.library.adapters.adk_ground import House, asked, call, confirm
 
 def book(to: str) -> str:
     return noted(to)

@@ -10,7 +10,7 @@ import pytest
 
 from patience import PATIENCE
 
-TESTS = Path(__file__).parents[3]
+TESTS = Path(__file__).parents[4]
 # What a server does: the first runs a script until it waits, the second hears the answer and goes on.
 PROGRAM = r"""
 import asyncio, json, sys

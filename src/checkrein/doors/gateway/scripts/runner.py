@@ -177,7 +177,10 @@ class Runner:
         await asyncio.gather(*under_way)
         row = get_run(self._hub.pipeline.store, run.id)
         # INVARIANT: exactly one goes on with a run, however many wait for its answers.
-        if row is None or row.rests != run.row.rests or not await self._journal.claim(row, self._holder):
+        # A row with another holder was claimed since we read it: claiming it again would take it from them.
+        if row is None or (row.rests, row.holder) != (run.row.rests, run.row.holder):
+            raise ForeignError
+        if not await self._journal.claim(row, self._holder):
             raise ForeignError
         run.set(state=RUNNING, holder=self._holder, suspended=row.suspended)
         rest = self._journal.rest(row)

@@ -18,7 +18,7 @@ help:
 	@echo "make coverage  every test, and the lines no test reaches"
 	@echo "make invariants  every safety property of the source has a test that names it"
 	@echo "make mutations  break safety properties and see their tests fail"
-	@echo "make check  ruff, mypy --strict, import contracts"
+	@echo "make check  ruff, mypy --strict, import contracts, invariants"
 	@echo "make corpus measure the classifier on labelled commands (CHECKREIN_DATA)"
 	@echo "make bench  measure, and write docs/performance.md"
 	@echo "make soak   the long fault campaigns"
@@ -79,6 +79,7 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tools.invariants
 
 corpus: $(READY)
 	@$(BIN)/python -m bench.risk $(CORPUS_ARGS)

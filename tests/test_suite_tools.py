@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.invariants import Mark, Naming, faults, marks, namings
+from tools.invariants import Mark, Naming, faults, listed_unnamed, marks, namings
 from tools.run_tests import may_retry
 
 from patience import PATIENCE
@@ -79,6 +79,10 @@ def test_every_way_a_mark_can_lack_its_test_is_a_fault(found, named, unnamed, sa
     wrong = faults(found, named, unnamed)
     assert len(wrong) == len(said)
     assert all(words in fault for words, fault in zip(said, wrong, strict=True))
+
+
+def test_the_list_of_invariants_without_a_test_only_shrinks():
+    assert len(listed_unnamed()) <= 138
 
 
 def test_safety_properties_and_faults_are_never_run_again(tmp_path):

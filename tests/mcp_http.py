@@ -242,9 +242,9 @@ class HttpClient:
         return self.ask(method, params, id, **(made | headers))
 
 
-def raw(port, data, wait=5.0):
+def raw(port, data):
     """Whatever comes back for these bytes until the other side closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as line:
         line.sendall(data)
         return drained(line)
 

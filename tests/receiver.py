@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from patience import until
@@ -18,16 +17,15 @@ class Received:
 
 
 class Receiver:
-    """Answers with `status`, after `delay` seconds."""
+    """Answers with `status`."""
 
     def __init__(self):
-        self.got, self.status, self.delay, self.headers = [], 200, 0.0, {}
+        self.got, self.status, self.headers = [], 200, {}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                time.sleep(outer.delay)
                 outer.got.append(Received(self.path, dict(self.headers), body))
                 status = outer.status.pop(0) if isinstance(outer.status, list) else outer.status
                 self.send_response(status)

@@ -6,7 +6,6 @@ import pty
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -16,6 +15,7 @@ from checkrein.agents import Agents, Marks, agent_process, is_attended, own_user
 from checkrein.peers import Peer
 from checkrein.store.agents import Session as Row
 from checkrein.store.agents import get_session, put_session, speaking
+from patience import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -240,7 +240,8 @@ def test_a_detached_process_without_the_variable_counts_as_a_person(agents, fami
 
 def test_a_detached_process_from_before_any_agent_is_a_person_s(agents, family, detached):
     loose = detached({**CLEAN, "CLAUDECODE": "1"})
-    time.sleep(0.05)
+    # The system counts the starts of processes in ticks.
+    until(lambda: peers.age(peers.process(loose)) > 0.05)
     _, hook = family("claude", "sh")
     meet(agents, hook)
     assert why_not(agents, loose) == ""

@@ -38,7 +38,7 @@ def notifier(pipeline, journal):
             one.reads += 1
             return one.settings
 
-        one = Notifier(pipeline, read, journal.append, console=lambda: console)
+        one = Notifier(pipeline, read, journal.append, console=lambda: console, poll_seconds=0.01)
         one.settings, one.reads = Notify(**settings), 0
         made.append(one)
         one.start()
@@ -106,6 +106,7 @@ def told(receiver, judged):
 
     def so_far(one):
         command = f"make last{next(_numbers)}"
+        one.look()
         judged(command, session=command)
         one.look()
         until(lambda: any(command in each.json["text"] for each in receiver.got))
@@ -299,7 +300,7 @@ def test_a_look_that_fails_is_said_once_and_the_next_one_goes_on(receiver, pipel
             raise faults.pop()
         return Notify(webhook_urls=(receiver.url,))
 
-    one = Notifier(pipeline, settings, said.append)
+    one = Notifier(pipeline, settings, said.append, poll_seconds=0.01)
     one.start()
     judged()
     receiver.wait(1)

@@ -1,4 +1,6 @@
+import sys
 import threading
+import time
 
 import pytest
 
@@ -7,7 +9,7 @@ from checkrein.pipeline import Pipeline
 from checkrein.sessions import Sessions
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
-from patience import PATIENCE
+from patience import PATIENCE, until
 
 SECRET = Effect("read", "secret", "/p/.env")
 
@@ -92,19 +94,30 @@ def test_a_call_may_bring_its_own_history(pipeline, project, session):
     assert pipeline.decide(call).verdict.stage == "floor"
 
 
+def stands_still_in(thread, function):
+    """Whether the thread goes no further in this function, however often others get their turn."""
+
+    def place():
+        frame = sys._current_frames()[thread]
+        return frame.f_lasti if frame.f_code is function.__code__ else None
+
+    before = place()
+    return before is not None and all(time.sleep(0.001) or place() == before for _ in range(10))
+
+
 @pytest.mark.invariant(
     "what one thread notes is there for the next call, whoever reads the same session back"
 )
 def test_what_is_noted_while_another_thread_reads_the_session_back_is_there_for_the_next_call():
     """Two calls at once of a session nobody has met: the past of one is not lost to the other's reading."""
-    reading, noted = threading.Event(), threading.Event()
+    reading, noted, main = threading.Event(), threading.Event(), threading.get_ident()
 
     class Slow(Empty):
         def query(self, sql, parameters=()):
             if threading.current_thread() is thread and not reading.is_set():
                 reading.set()
-                # Never set in time where reading and noting take turns: then nothing can be lost.
-                noted.wait(0.5)
+                # Where reading and noting take turns, noting waits: then nothing can be lost.
+                until(lambda: noted.is_set() or stands_still_in(main, Sessions.note))
             return []
 
     sessions = Sessions(Slow())

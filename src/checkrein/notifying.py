@@ -37,10 +37,11 @@ class Notifier:
         *,
         console: Callable[[], str] = str,
         monotonic: Callable[[], float] = time.monotonic,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         """`settings_of`: the user's own settings of this moment. `console`: its address, where it runs."""
         self._pipeline, self._settings_of, self._say, self._console = pipeline, settings_of, say, console
-        self._monotonic = monotonic
+        self._monotonic, self._poll_seconds = monotonic, poll_seconds
         self._outlets: dict[tuple[str, ...], list[Outlet]] = {}
         self._bursts = Bursts()
         self._expiring: dict[str, float] = {}
@@ -88,7 +89,7 @@ class Notifier:
         return [each for outlets in list(self._outlets.values()) for each in outlets]
 
     def _run(self) -> None:
-        while not self._over.wait(POLL_SECONDS):
+        while not self._over.wait(self._poll_seconds):
             try:
                 self.look()
             except Exception as error:  # noqa: BLE001 - said once; the next look may be a better one

@@ -57,7 +57,7 @@ class Run:
             check=False,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert done.returncode == code, f"{words} exited {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -97,7 +97,7 @@ class Agent:
     def payload(self, event, **more):
         return {"hook_event_name": event, "session_id": self.session, "cwd": self.project, **more}
 
-    def hook(self, mode, payload, seconds=60):
+    def hook(self, mode, payload, seconds=600):
         line = client_command(door_file(), "claude-code", mode, seconds)
         return f"printf %s {shlex.quote(json.dumps(payload))} | {line}"
 
@@ -115,7 +115,7 @@ class Agent:
         command = shlex.join([sys.executable, "-m", "checkrein", *words])
         script = self._script([greeting, command, "exit $?"])
         return subprocess.run(
-            [script], check=False, capture_output=True, text=True, cwd=self.project, timeout=60
+            [script], check=False, capture_output=True, text=True, cwd=self.project, timeout=PATIENCE
         )
 
     def call(self, command, call_id="toolu_1"):
@@ -151,7 +151,7 @@ class Agent:
 
     @staticmethod
     def told(calling):
-        out, _ = calling.communicate(timeout=60)
+        out, _ = calling.communicate(timeout=PATIENCE)
         found = json.loads(out)["hookSpecificOutput"]
         return found["permissionDecision"], found["permissionDecisionReason"]
 

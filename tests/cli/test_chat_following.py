@@ -1,9 +1,7 @@
 """An answer followed to its end, also over a server that goes away."""
 
-import os
 import signal
 import threading
-import time
 
 import pytest
 
@@ -142,7 +140,7 @@ def test_the_first_interrupt_stops_the_answer_and_loses_nothing(follow):
     chat = Chat()
 
     def pressed():
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         assert chat.aborted.wait(PATIENCE)
         return [event(1, "text", message="m", delta="kept"), event(2, "aborted")]
 
@@ -156,8 +154,7 @@ def test_the_second_leaves(follow):
 
     def pressed():
         for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.05)
+            signal.raise_signal(signal.SIGINT)
         return []
 
     chat.batches = [pressed]
@@ -169,8 +166,8 @@ def test_an_interrupt_while_a_person_is_asked_stops_the_answer(follow):
     chat = Chat([event(1, "approval_required", call=CALL)])
 
     def answer(_call):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it was not interrupted")
 
     chat.batches.append(lambda: [event(2, "aborted")] if chat.aborted.wait(PATIENCE) else [])
     assert follow(chat, answer)[0] == "aborted"

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from checkrein.cli.demo_server import Handbook, serve
+from patience import PATIENCE
 
 
 def asked(handbook, method, **params):
@@ -50,6 +51,6 @@ def test_it_is_a_program():
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"

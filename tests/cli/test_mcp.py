@@ -26,7 +26,9 @@ def handing(home):
 
 
 def test_bytes_go_to_the_gateway_and_back(handing, tmp_path):
-    done = subprocess.run(RUN, input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=30, check=False)
+    done = subprocess.run(
+        RUN, input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=PATIENCE, check=False
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     said, echoed = done.stdout.splitlines()
     assert echoed == b"hello"
@@ -45,7 +47,7 @@ def test_it_becomes_the_pump_itself(handing):
 def test_without_a_compiled_client_it_is_the_python_one(handing):
     code = "from checkrein import hookclient; hookclient.client_path = lambda: None; " + RUN[2]
     done = subprocess.run(
-        [RUN[0], "-c", code], input=b"hello\n", capture_output=True, timeout=30, check=False
+        [RUN[0], "-c", code], input=b"hello\n", capture_output=True, timeout=PATIENCE, check=False
     )
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, [b"hello"])
 
@@ -67,7 +69,7 @@ def test_the_first_of_all_our_programs_starts_the_server(home, era):
     """Nothing of ours has ever run in this home; the real gateway answers."""
     assert not door_file().exists()
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, **HELLO[era]}).encode()
-    done = subprocess.run(RUN, input=asked, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(RUN, input=asked, capture_output=True, timeout=PATIENCE, check=False)
     about = knocking.ask(knocking.connect(), "server.about", {})
     os.kill(about["pid"], signal.SIGTERM)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -83,7 +85,7 @@ def test_a_door_that_is_there_is_left_as_it_is(home):
     changed = door_file().read_bytes().replace(sys.executable.encode(), b"/bin/false")
     door_file().write_bytes(changed)
     done = subprocess.run(
-        RUN, input=b"", capture_output=True, env={**os.environ, "LANG": "xx"}, timeout=30, check=False
+        RUN, input=b"", capture_output=True, env={**os.environ, "LANG": "xx"}, timeout=PATIENCE, check=False
     )
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"/bin/false" in done.stderr

@@ -11,7 +11,6 @@ import os
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from chat_ground import Rules, Talk, Tools, opened, text_result, tool
 from checkrein.errors import CheckreinError
 from checkrein.store.questions import waiting
 from checkrein.store.sqlite import SqliteStore
+from patience import until
 
 SCRIPT = """\
 /say let me see
@@ -81,17 +81,20 @@ def count_writes():
         setattr(SqliteStore, name, counted)
 
 
-def answer_all(talk, seconds=60.0):
+def answer_all(talk):
     """Say yes to whatever is asked until nothing is under way; to one call with other arguments."""
-    end = time.monotonic() + seconds
-    while talk.store.unfinished_runs() or talk.chat.busy:
-        assert time.monotonic() < end, "it never ends"
+
+    def is_over():
+        if not (talk.store.unfinished_runs() or talk.chat.busy):
+            return True
         for call in talk.chat.session(id=talk.id)["calls"].values():
             if call.get("question"):
                 more = {"edited": {"n": 30}} if call["arguments"] == {"n": 3} else {}
                 with contextlib.suppress(CheckreinError):
                     talk.approve(call, **more)
-        time.sleep(0.005)
+        return False
+
+    until(is_over, failing="it never ends")
 
 
 def begin(place, die):

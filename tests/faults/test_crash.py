@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ground import SOAK
+from ground import FULL, SOAK
 
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.entries import fold
@@ -21,7 +21,7 @@ from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import trust_of
 from patience import PATIENCE
 
-KILLS = 200 if SOAK else 25
+KILLS = 200 if SOAK else 25 if FULL else 6
 WORKER = Path(__file__).with_name("worker.py")
 # The same on a loop, where many verdicts share one commit.
 TOGETHER = Path(__file__).with_name("mail_worker.py")

@@ -1,8 +1,11 @@
 """Both clients, compiled and Python, as every behaviour test meets them; and a door to knock on."""
 
+import contextlib
+import functools
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -12,13 +15,14 @@ import pytest
 
 import checkrein
 from checkrein import hookclient
-from hookclient.servers import Server, frame
+from hookclient.servers import Server, frame, processes_naming
 from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src/checkrein/hookclient"
-SHORT = ("-DFIRST_ANSWER_MS=1000", "-DNEXT_FRAME_MS=1000", "-DSTART_MS=300")
-SHORT_PYTHON = {"FIRST_ANSWER = 10.0": "FIRST_ANSWER = 1.0", "NEXT_FRAME = 15.0": "NEXT_FRAME = 1.0"}
+# The longest wait a hook may be registered with: no client that works reaches it in a test.
+LONGEST = 86_400
+LIMITS = {"FIRST_ANSWER": 10.0, "NEXT_FRAME": 15.0, "START": 6.0}
 
 
 @pytest.fixture(scope="session")
@@ -62,17 +66,30 @@ def client(request, compiled):
 
 
 @pytest.fixture(scope="session", params=["compiled", "python"])
-def impatient(request, compiled, tmp_path_factory):
-    """The client with limits of a second or less: they can be changed only where it is built."""
-    if request.param == "compiled":
-        return compiled("impatient", *SHORT)
+def with_limits(request, compiled, tmp_path_factory):
+    """Builds the client with these limits in seconds, every other out of reach: agents cannot change them."""
+
+    @functools.cache
+    def build(**given):
+        limits = dict.fromkeys(LIMITS, LONGEST) | given
+        name = "-".join(f"{each:g}" for each in limits.values())
+        if request.param == "compiled":
+            return compiled(name, *(f"-D{each}_MS={limits[each] * 1000:.0f}" for each in limits))
+        path = tmp_path_factory.mktemp("client") / f"{name}.py"
+        path.write_text(with_other_limits(limits), encoding="utf-8")
+        return python_client(path)
+
+    return build
+
+
+def with_other_limits(limits):
+    """The text of the Python client; its limits are constants."""
     text = (SOURCE / "client.py").read_text(encoding="utf-8")
-    for old, new in {**SHORT_PYTHON, "START = 6.0": "START = 0.3"}.items():
-        assert text.count(f"\n{old}\n") == 1
-        text = text.replace(f"\n{old}\n", f"\n{new}\n")
-    path = tmp_path_factory.mktemp("impatient") / "client.py"
-    path.write_text(text, encoding="utf-8")
-    return python_client(path)
+    for name, default in LIMITS.items():
+        old, new = f"\n{name} = {default}\n", f"\n{name} = {float(limits[name])}\n"
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
 
 
 class Door:
@@ -94,17 +111,21 @@ class Door:
         self.path.write_bytes(content + b"".join(f"{line}\n".encode() for line in lines))
         self.path.chmod(0o600)
 
-    def words(self, client, mode="gate", agent="claude-code", seconds=2):
+    def words(self, client, mode="gate", agent="claude-code", seconds=LONGEST):
         return [*client, str(self.path), agent, mode, str(seconds)]
 
     def run(self, client, mode="gate", stdin=b"{}", *, env=None, **more):
         words = self.words(client, mode, **more)
         return subprocess.run(
-            words, input=stdin, capture_output=True, env=env or clean(), timeout=30, check=False
+            words, input=stdin, capture_output=True, env=env or clean(), timeout=PATIENCE, check=False
         )
 
     def spooled(self):
         return sorted(self.spool.iterdir())
+
+    def processes(self):
+        """Those that were started for this door and still run: clients and servers (on Linux)."""
+        return processes_naming(str(self.path.parent))
 
 
 def clean(**extra):
@@ -119,7 +140,11 @@ def clean(**extra):
 def door(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    return Door(folder)
+    made = Door(folder)
+    yield made
+    for pid in made.processes():  # servers of scripts, which wait long for another client
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -140,5 +165,5 @@ def serve(door):
 def late(serve):
     """An answer that comes when nobody waits any more."""
     over = threading.Event()
-    yield lambda connection: (over.wait(PATIENCE), connection.sendall(frame(0, b'{"ok":1}')))
+    yield lambda connection: (over.wait(), connection.sendall(frame(0, b'{"ok":1}')))
     over.set()

@@ -1,13 +1,17 @@
 """A real Unix-socket server in a thread, and the frames it may send."""
 
 import contextlib
+import fcntl
 import os
 import select
 import socket
 import struct
+import sys
+import termios
 import threading
 
-from patience import PATIENCE
+from checkrein import peers
+from patience import PATIENCE, until
 
 KEEP_ALIVE = b"\0\0\0\0"
 
@@ -31,6 +35,51 @@ def meaning(reply):
     if body[0] not in (0, 2) or out > length:
         return None
     return body[0], body[5:out], body[out:]
+
+
+def wait_until_read(connection):
+    """Returns once the client has read all that was sent to it, or is gone."""
+    until(lambda: not unread(connection))
+
+
+def unread(connection):
+    """How much of what was sent the other side has not read yet."""
+    if sys.platform == "darwin":
+        return connection.getsockopt(socket.SOL_SOCKET, 0x1024)  # SO_NWRITE
+    return int.from_bytes(fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
+def processes_naming(folder):
+    """Numbers of the processes with this folder in their command line; empty where there is no /proc."""
+    with contextlib.suppress(FileNotFoundError):
+        numbers = [int(each) for each in os.listdir("/proc") if each.isdigit()]
+        return [pid for pid in numbers if folder in " ".join(peers.words_of(pid)) and pid != os.getpid()]
+    return []
+
+
+def children(pid):
+    """Its children's numbers, also of those it has not waited for; empty where there is no /proc."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+            return file.read().split()
+    except FileNotFoundError:
+        return []
+
+
+def sleeps(pid):
+    """Whether the process waits for something; true where there is no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(") ")[2].startswith("S")
+    except FileNotFoundError:
+        return True
+
+
+def times_waited(pid):
+    """How often the process went to sleep by itself."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        (line,) = (each for each in file if each.startswith("voluntary_ctxt_switches"))
+    return int(line.split()[1])
 
 
 class Streams:

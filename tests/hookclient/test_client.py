@@ -12,16 +12,18 @@ import time
 from pathlib import Path
 
 import pytest
+from ground import examples
 
 import checkrein
 from checkrein.hookclient import client as python_client
 from hookclient.conftest import SOURCE, clean
-from hookclient.servers import KEEP_ALIVE, frame, meaning
-from patience import PATIENCE, Awake
+from hookclient.servers import KEEP_ALIVE, frame, meaning, wait_until_read
+from patience import PATIENCE
 
 AGENTS = ["claude-code", "codex", "gemini-cli", "copilot-cli", "cursor"]
 MODES = ["gate", "permission", "tell", "status"]
 ALLOW = frame(0, b'{"ok":1}', b"seen")
+NONSENSE = frame(1, b"{}")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
@@ -110,7 +112,7 @@ def test_an_environment_that_does_not_fit_is_refused(client, door, serve):
 def test_more_than_8_mib_is_cut_and_says_so(client, door, serve, extra):
     server = serve(ALLOW)
     payload = random.Random(1).randbytes(8 << 20) + b"x" * extra
-    assert door.run(client, stdin=payload, seconds=10).returncode == 0
+    assert door.run(client, stdin=payload).returncode == 0
     header, _, rest = server.requests[0].partition(b"\n\n")
     assert rest == payload[: 8 << 20]
     assert header.endswith(b"\nTRUNCATED=1") == bool(extra)
@@ -143,7 +145,7 @@ def test_an_answer_may_come_in_pieces(client, door, serve):
     def slowly(connection):
         for byte in KEEP_ALIVE + ALLOW:
             connection.sendall(bytes([byte]))
-            time.sleep(0.005)
+            wait_until_read(connection)
 
     serve(slowly)
     assert door.run(client).stdout == b'{"ok":1}'
@@ -169,52 +171,49 @@ BROKEN = {
 @pytest.mark.parametrize("reply", BROKEN.values(), ids=BROKEN)
 def test_a_broken_answer_is_a_failure(client, door, serve, mode, reply):
     serve(reply)
-    failed(door.run(client, mode), mode, door)
+    # While a person is asked only the hook's own limit ends it.
+    limit = {"seconds": 1} if reply == KEEP_ALIVE else {}
+    failed(door.run(client, mode, **limit), mode, door)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_late_answer_is_a_failure(client, door, serve, late, mode):
+def test_an_answer_that_never_comes_is_a_failure(client, door, serve, late, mode):
     serve(late)
-    with Awake.during() as took:
-        failed(door.run(client, mode, seconds=1), mode, door)
-    assert took.seconds < 1.3
+    failed(door.run(client, mode, seconds=1), mode, door)
 
 
 def test_no_number_of_keep_alives_outlasts_the_overall_limit(client, door, serve):
     def for_ever(connection):
         while True:
             connection.sendall(KEEP_ALIVE)
-            time.sleep(0.05)
+            wait_until_read(connection)
 
     serve(for_ever)
     assert "in time" in refused(door.run(client, seconds=1))
 
 
-def test_silence_before_the_first_answer_is_a_failure(impatient, door, serve, late):
+def test_silence_before_the_first_answer_is_a_failure(with_limits, door, serve, late):
     serve(late)
-    assert "in time" in refused(door.run(impatient, seconds=60))
+    assert "in time" in refused(door.run(with_limits(FIRST_ANSWER=0.2)))
 
 
-def test_silence_after_a_keep_alive_is_a_failure(impatient, door, serve, late):
+def test_silence_after_a_keep_alive_is_a_failure(with_limits, door, serve, late):
     def falls_silent(connection):
-        for _ in range(3):
-            connection.sendall(KEEP_ALIVE)
-            time.sleep(0.2)
+        connection.sendall(KEEP_ALIVE * 3)
         late(connection)
 
     serve(falls_silent)
-    assert "in time" in refused(door.run(impatient, seconds=60))
+    assert "in time" in refused(door.run(with_limits(NEXT_FRAME=0.2)))
 
 
-def test_signs_of_life_keep_it_waiting(impatient, door, serve):
+def test_signs_of_life_keep_it_waiting(with_limits, door, serve):
     def asks_a_person(connection):
-        for _ in range(5):
-            connection.sendall(KEEP_ALIVE)
-            time.sleep(0.25)
+        connection.sendall(KEEP_ALIVE)
+        time.sleep(1.1)  # longer than the limit of the first sign: the later, the truer
         connection.sendall(ALLOW)
 
     serve(asks_a_person)
-    assert door.run(impatient, seconds=60).stdout == b'{"ok":1}'
+    assert door.run(with_limits(FIRST_ANSWER=1)).stdout == b'{"ok":1}'
 
 
 def test_random_answers_never_pass_for_valid_ones(client, door, serve):
@@ -222,10 +221,13 @@ def test_random_answers_never_pass_for_valid_ones(client, door, serve):
     chance = random.Random(7)
     replies = [random_reply(chance) for _ in range(300)]
     assert 20 < sum(meaning(reply) is not None for reply in replies) < 280
-    serve(lambda connection: connection.sendall(now))
-    for now in replies:
-        # Where a person is asked it would try once more, and hear the same.
-        result, expected = door.run(client, seconds=1), meaning(now)
+    tried = replies[: examples(300)]
+    assert len({meaning(reply) is None for reply in tried}) == 2
+    server = serve(lambda connection: connection.sendall(now if len(server.requests) == 1 else NONSENSE))
+    for now in tried:
+        # Where a person is asked it tries once more: the next answer ends that.
+        server.requests.clear()
+        result, expected = door.run(client), meaning(now)
         if expected is None:
             refused(result)
         else:
@@ -248,31 +250,17 @@ def random_reply(chance):
 def test_an_agent_that_takes_no_answer_gets_a_refusal(client, door, serve):
     serve(ALLOW)
     line = ["sh", "-c", '"$@" >&-', "sh", *door.words(client)]
-    result = subprocess.run(line, input=b"{}", stderr=subprocess.PIPE, check=False, timeout=30)
+    result = subprocess.run(line, input=b"{}", stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
     assert result.returncode == 2
     assert b"closed" in result.stderr
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(
-        door.words(client), input=b"{}", stdout=writer, stderr=subprocess.PIPE, check=False, timeout=30
+        door.words(client), input=b"{}", stdout=writer, stderr=subprocess.PIPE, check=False, timeout=PATIENCE
     )
     os.close(writer)
     assert result.returncode == 2
     assert b"did not take" in result.stderr
-
-
-def test_an_answer_nobody_reads_does_not_hang(client, door, serve):
-    serve(frame(0, b"x" * 500_000))
-    with subprocess.Popen(
-        door.words(client, seconds=1),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        with Awake.during() as took:
-            assert process.wait(PATIENCE) == 2
-        assert took.seconds < 5
-        assert b"did not take" in process.stderr.read()
 
 
 # Failing
@@ -296,7 +284,9 @@ def test_every_agent_is_refused_in_its_own_words(client, door, agent):
 def test_without_a_known_agent_there_is_only_stderr(client, door, serve, words):
     server = serve(ALLOW)
     given = [str(door.path) if word == "DOOR" else word for word in words]
-    result = subprocess.run([*client, *given], input=b"{}", capture_output=True, check=False, timeout=30)
+    result = subprocess.run(
+        [*client, *given], input=b"{}", capture_output=True, check=False, timeout=PATIENCE
+    )
     assert (result.returncode, result.stdout) == (2, b"")
     assert b"checkrein install" in result.stderr
     assert server.requests == []
@@ -376,16 +366,16 @@ def test_a_pipe_or_folder_is_no_door_file(client, door):
 def test_a_refusal_is_json_whatever_the_path_holds(client, door):
     for name in [b'q"uo\\te', b"new\nline\t\x1b[31m", b"\xff\xc3\xbc", b"l" * 200]:
         words = [*client, os.fsencode(door.path) + name, "cursor", "gate", "2"]
-        result = subprocess.run(words, input=b"", capture_output=True, check=False, timeout=30)
+        result = subprocess.run(words, input=b"", capture_output=True, check=False, timeout=PATIENCE)
         assert refused(result, "cursor").isprintable()
 
 
 def test_both_clients_say_the_same(compiled, door):
     clients = [compiled("checkrein-hook"), [sys.executable, "-I", "-S", str(SOURCE / "client.py")]]
     cases = [
-        ("gate", "claude-code", "1"),
-        ("status", "codex", "1"),
-        ("gate", "x", "1"),
+        ("gate", "claude-code", "60"),
+        ("status", "codex", "60"),
+        ("gate", "x", "60"),
         ("gate", "cursor", "0"),
     ]
     for change in [lambda: None, lambda: door.put("x"), lambda: door.path.chmod(0o666), door.path.unlink]:
@@ -403,9 +393,7 @@ def test_an_agent_that_never_finishes_its_message(client, door, serve):
     ) as process:
         process.stdin.write(b"{")
         process.stdin.flush()
-        with Awake.during() as took:
-            assert process.wait(PATIENCE) == 2
-        assert took.seconds < 5
+        assert process.wait(PATIENCE) == 2
         assert b"did not finish" in process.stderr.read()
     assert server.requests == []
 
@@ -418,7 +406,7 @@ def test_a_socket_path_that_is_too_long(client, door):
 
 def test_what_listens_is_no_socket(client, door):
     door.socket.mkdir()
-    refused(door.run(client, seconds=1))
+    refused(door.run(client))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
@@ -426,13 +414,15 @@ def test_another_users_server_is_not_believed(client, door):
     """INVARIANT: the peer has to be the same user."""
     code = (
         "import os, socket, sys, time; listener = socket.socket(socket.AF_UNIX); listener.bind(sys.argv[1])\n"
-        "os.setuid(65534); listener.listen(1); print(flush=True); listener.accept(); time.sleep(5)"
+        "os.setuid(65534); listener.listen(1); print(flush=True); listener.accept(); time.sleep(600)"
     )
     words = [sys.executable, "-c", code, str(door.socket)]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as stranger:
-        stranger.stdout.readline()
-        assert "another user" in refused(door.run(client))
-        stranger.kill()
+        try:
+            stranger.stdout.readline()
+            assert "another user" in refused(door.run(client))
+        finally:
+            stranger.kill()
 
 
 # What is kept for later
@@ -465,7 +455,7 @@ def test_what_was_answered_is_not_kept(client, door, serve):
         stdout=writer,
         stderr=subprocess.PIPE,
         check=False,
-        timeout=30,
+        timeout=PATIENCE,
     )
     os.close(writer)
     assert (result.returncode, result.stderr, door.spooled()) == (0, b"", [])

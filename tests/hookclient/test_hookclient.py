@@ -10,6 +10,7 @@ import pytest
 
 from checkrein import hookclient
 from hookclient.servers import frame
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -74,6 +75,8 @@ def test_an_mcp_client_runs_the_same_program(scripts):
 
 def test_the_line_works_in_a_shell(door, serve):
     serve(frame(0, b"answer"))
-    line = hookclient.client_command(door.path, "cursor", "gate", 5)
-    result = subprocess.run(["sh", "-c", line], input=b"{}", capture_output=True, check=False, timeout=30)
+    line = hookclient.client_command(door.path, "cursor", "gate", 600)
+    result = subprocess.run(
+        ["sh", "-c", line], input=b"{}", capture_output=True, check=False, timeout=PATIENCE
+    )
     assert (result.returncode, result.stdout) == (0, b"answer")

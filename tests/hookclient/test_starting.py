@@ -4,16 +4,15 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 from hookclient.conftest import clean
-from hookclient.servers import frame
-from patience import PATIENCE, Awake
+from hookclient.servers import children, frame
+from patience import PATIENCE, until
 
 ALLOW = frame(0, b'{"ok":1}')
-# Stands in for the Python of the door file: notes what it was given, then serves for a few seconds.
+# Stands in for the Python of the door file: notes what it was given, then serves until the test ends it.
 STAND_IN = """#!{python}
 import json, os, signal, socket, struct, sys, time
 fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else []
@@ -33,16 +32,11 @@ time.sleep(0.2)
 listener = socket.socket(socket.AF_UNIX)
 listener.bind({folder!r} + "/socket")
 listener.listen(64)
-listener.settimeout(4)
-try:
-    while True:
-        connection, _ = listener.accept()
-        connection.setblocking(True)
-        connection.recv(1 << 20)
-        connection.sendall({answer!r})
-        connection.close()
-except TimeoutError:
-    pass
+while True:
+    connection, _ = listener.accept()
+    connection.recv(1 << 20)
+    connection.sendall({answer!r})
+    connection.close()
 """
 
 
@@ -66,7 +60,7 @@ def test_a_missing_server_is_started(client, door, stand_in, mode, left_over):
     if left_over:
         leave_a_dead_socket(door.socket)
         door.write(python=remove_first(door))
-    result = door.run(client, mode, seconds=10)
+    result = door.run(client, mode)
     assert (result.returncode, result.stdout) == (0, b'{"ok":1}')
     assert len(stand_in()) == 1
     assert door.spooled() == []
@@ -91,17 +85,17 @@ def test_some_modes_never_start_one(client, door, stand_in, mode):
     result = door.run(client, mode)
     assert (result.returncode, result.stderr) == (0, b"")
     assert result.stdout == (b"" if mode == "permission" else b"checkrein: not running\n")
-    time.sleep(0.2)
-    assert stand_in() == []
+    assert (door.processes(), stand_in()) == ([], [])
 
 
 def test_many_at_once_start_one(client, door, stand_in):
     """INVARIANT: one winner."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    running = [subprocess.Popen(door.words(client, seconds=20), **quiet) for _ in range(8)]
+    running = [subprocess.Popen(door.words(client), **quiet) for _ in range(8)]
     results = [(*process.communicate(timeout=PATIENCE), process.returncode) for process in running]
     assert results == [(b'{"ok":1}', b"", 0)] * 8
-    time.sleep(0.5)  # a second server would need a moment to show itself
+    # A second server either still runs, or has left its note.
+    assert len(door.processes()) <= 1
     assert len(stand_in()) == 1
 
 
@@ -110,10 +104,10 @@ def test_the_server_gets_exactly_what_the_door_file_says(client, door, stand_in)
     door.write("HOME=/h o=me", "EMPTY=", "LC_ALL=C.UTF-8")
     spare = os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(spare, True)
-    line = ["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *door.words(client, seconds=10)]
+    line = ["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *door.words(client)]
     env = clean(PYTHONPATH="/evil", LD_PRELOAD_NOT="x")
     result = subprocess.run(
-        line, input=b"{}", capture_output=True, env=env, close_fds=False, check=False, timeout=30
+        line, input=b"{}", capture_output=True, env=env, close_fds=False, check=False, timeout=PATIENCE
     )
     os.close(spare)
     assert result.returncode == 0
@@ -129,18 +123,17 @@ def test_the_server_gets_exactly_what_the_door_file_says(client, door, stand_in)
 def test_the_server_does_not_hold_the_lock(client, door, stand_in):
     import fcntl
 
-    assert door.run(client, seconds=10).returncode == 0
+    assert door.run(client).returncode == 0
     with door.path.with_name("door.lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert os.fstat(lock.fileno()).st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("mode", ["gate", "tell"])
-def test_a_server_that_dies_at_once_is_a_quick_failure(client, door, mode):
+def test_a_server_that_dies_at_once_is_a_quick_failure(with_limits, door, mode):
+    """No limit is near: only its end can be what is noticed."""
     door.write(python="/bin/false")
-    with Awake.during() as took:
-        result = door.run(client, mode, seconds=5)
-    assert took.seconds < 3
+    result = door.run(with_limits(), mode)
     assert result.returncode == (2 if mode == "gate" else 0)
     assert (b"/bin/false" in result.stderr) == (mode == "gate")
     assert len(door.spooled()) == (1 if mode == "tell" else 0)
@@ -148,31 +141,39 @@ def test_a_server_that_dies_at_once_is_a_quick_failure(client, door, mode):
 
 def test_a_python_that_is_not_there(client, door):
     door.write(python="/does/not/exist")
-    result = door.run(client, seconds=5)
+    result = door.run(client)
     assert result.returncode == 2
     assert b"/does/not/exist" in result.stderr
 
 
-def test_a_server_that_never_listens_is_given_up(client, impatient, door):
-    door.python.write_text("#!/bin/sh\nsleep 3\n", encoding="utf-8")
+@pytest.fixture
+def never_listens(door):
+    """A Python of the door file that waits for ever: to open a pipe that has no other end."""
+    os.mkfifo(door.path.with_name("pipe"))
+    door.python.write_text(f"#!/bin/sh\nread word < '{door.path.with_name('pipe')}'\n", encoding="utf-8")
     door.python.chmod(0o700)
-    for program, seconds in [(client, 1), (impatient, 60)]:
-        with Awake.during() as took:
-            result = door.run(program, seconds=seconds)
-        assert took.seconds < 2.5
-        assert result.returncode == 2
-        assert b"did not start in time" in result.stderr
+
+
+@pytest.mark.usefixtures("never_listens")
+def test_a_server_that_never_listens_is_given_up(with_limits, door):
+    result = door.run(with_limits(START=0.2))
+    assert result.returncode == 2
+    assert b"did not start in time" in result.stderr
+
+
+@pytest.mark.usefixtures("never_listens")
+def test_no_server_is_waited_for_longer_than_the_hook_may(with_limits, door):
+    result = door.run(with_limits(), seconds=1)
+    assert result.returncode == 2
+    assert b"in time" in result.stderr
 
 
 def test_a_server_that_leaves_because_another_was_quicker_is_waited_for(client, door, serve):
     door.python.write_text(f"#!/bin/sh\ntouch '{door.path}.asked'\nexit 0\n", encoding="utf-8")
     door.python.chmod(0o700)
-    with subprocess.Popen(
-        door.words(client, seconds=10), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    ) as process:
-        while not os.path.exists(f"{door.path}.asked"):
-            time.sleep(0.01)
-        time.sleep(0.1)
+    with subprocess.Popen(door.words(client), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        until(lambda: os.path.exists(f"{door.path}.asked"))
+        until(lambda: not children(process.pid), failing="the client did not notice the end")
         serve(ALLOW)
         assert process.wait(PATIENCE) == 0
 

@@ -48,7 +48,7 @@ class Serving:
         connection.connect(read_door().socket)
         return connection
 
-    def hook(self, payload, mode="gate", agent="claude-code", seconds=30, facts=None, wait=PATIENCE):
+    def hook(self, payload, mode="gate", agent="claude-code", seconds=600, facts=None, wait=PATIENCE):
         """(native answer or None, stderr, exit code) as the hook client would print it."""
         with self.connect() as connection:
             body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 
 from patience import until
 
@@ -75,15 +74,5 @@ def descriptors(serving):
 
 
 def settle(serving, wanted):
-    """How many sockets and pipes the server has, when that changes no more, or is as wanted."""
-    seen = []
-
-    def settled():
-        seen.append(descriptors(serving))
-        if wanted is not None:
-            return seen[-1] == wanted
-        time.sleep(0.05)
-        return len(seen) > 10 and len(set(seen[-10:])) == 1
-
-    until(settled, failing=lambda: f"{seen[-1]} are open, not {wanted}")
-    return seen[-1]
+    """Returns once the server has that many sockets and pipes."""
+    until(lambda: descriptors(serving) == wanted, failing=lambda: f"{descriptors(serving)} are open")

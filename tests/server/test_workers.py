@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from checkrein.server import workers as workers_module
 from checkrein.server.workers import KEPT, Workers
 from patience import PATIENCE, until
 
@@ -26,7 +25,7 @@ def pool(tmp_path):
 
     yield make
     for workers in made:
-        workers.stop(seconds=2.0)
+        workers.stop(seconds=PATIENCE)
 
 
 @pytest.fixture
@@ -128,7 +127,6 @@ def test_a_thread_on_its_way_out_counts_as_nobody(pool, knock):
 
 
 def test_out_of_descriptors_is_a_moment(pool, knock, monkeypatch):
-    monkeypatch.setattr(workers_module, "_MOMENT", 0.01)
     fails = [3]
 
     class Short(socket.socket):

@@ -5,7 +5,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -14,7 +13,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import Offer, lookup, records
 from checkrein.store.phases import clear_phase, set_phase
 from checkrein.store.sqlite import APPLICATION_ID, FILE, SqliteStore, migrations
-from patience import PATIENCE
+from patience import PATIENCE, until
 
 
 def test_the_folder_and_files_are_the_owner_s_alone():
@@ -170,9 +169,16 @@ def test_a_full_disk_is_named_and_leaves_everything_as_it_was():
     store.close()
 
 
+def is_closed_to_writes(store):
+    try:
+        store.submit(lambda tx: None)
+    except StoreError:
+        return True
+
+
 def test_closing_twice_and_waiting_writers_are_harmless():
     store = SqliteStore.open(state_dir())
-    slow = store.submit(lambda tx: time.sleep(0.05))
+    slow = store.submit(lambda tx: until(lambda: is_closed_to_writes(store)))
     store.close()
     assert slow.done()
     store.close()

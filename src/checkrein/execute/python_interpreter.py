@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from checkrein.execute.python_console import Console
@@ -55,22 +56,28 @@ class _Spending:
     __slots__ = ("_began", "_whose")
 
     def __init__(self, whose: Interpreter) -> None:
-        self._whose, self._began = whose, time.monotonic()
+        self._whose, self._began = whose, whose.clock()
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *_: object) -> None:
-        self._whose.spent += time.monotonic() - self._began
+        self._whose.spent += self._whose.clock() - self._began
 
 
 class Interpreter:
     """One script's worker, and what it came to (`at`); its time so far (`spent`)."""
 
-    def __init__(self, engine: Home, wanted: Wanted, console: Console) -> None:
+    def __init__(
+        self,
+        engine: Home,
+        wanted: Wanted,
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._engine, self._wanted, self._limits = engine, wanted, wanted.limits
         self._loop = asyncio.get_running_loop()
-        self.console = console
+        self.console, self.clock = console, clock
         self.worker: Worker | None = None
         self.at: Event | None = None
         self.shelf: bytes = b""
@@ -102,7 +109,7 @@ class Interpreter:
         """One turn of the interpreter, within what is left of the script's time."""
         if self.worker is None:
             raise StoppedError(ENDED)
-        began = time.monotonic()
+        began = self.clock()
         self._due = began + max(0.0, self._limits.seconds - self.spent) + _OWN_GRACE
         if self._alarm is None:
             self._alarm = self._loop.call_later(self._due - began, self._watch)
@@ -113,7 +120,7 @@ class Interpreter:
             raise StoppedError(self._stopped or _CRASHED) from None
         finally:
             self._in_turn = False
-            self.spent += time.monotonic() - began
+            self.spent += self.clock() - began
         if isinstance(at, Raised):
             raise StoppedError(self._stopped or fault_of(at, self._limits.seconds))
         if isinstance(at, Refused):
@@ -131,7 +138,7 @@ class Interpreter:
         self._alarm = None
         if not self._in_turn:
             return
-        if (left := self._due - time.monotonic()) > 0:
+        if (left := self._due - self.clock()) > 0:
             self._alarm = self._loop.call_later(left, self._watch)
         else:
             self.stop(out_of_time(self._limits.seconds))

@@ -78,6 +78,11 @@ def spec_of(folder, source=GOOD, *, name="good", args=(), **more):
     return ServerSpec(name=name, command=sys.executable, args=("-I", "-S", str(script), *args), **more)
 
 
+def after(path, source=GOOD):
+    """A server that begins when the test writes this file."""
+    return f"import os, time\nwhile not os.path.exists({str(path)!r}): time.sleep(0.01)\n{source}"
+
+
 def is_running(pid):
     """Whether a process is there and more than a body waiting to be buried."""
     try:

@@ -6,6 +6,7 @@ import os
 import socket
 
 from checkrein.doors.gateway import passing
+from doors.gateway.loop_turns import loop_turns
 
 WAYS = ("socket", "pipes", "sockets", "one socket")
 
@@ -60,6 +61,14 @@ class Ends:
                 view = view[os.write(self.to, view) :]
             except BlockingIOError:
                 await self._until(self._loop.add_writer, self._loop.remove_writer, self.to)
+
+    async def has_room(self, raw):
+        """Whether some of it could be written without waiting, after whoever reads has had the time to."""
+        await loop_turns()
+        try:
+            return os.write(self.to, raw) > 0
+        except BlockingIOError:
+            return False
 
     async def read(self, count):
         while True:

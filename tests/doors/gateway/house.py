@@ -64,7 +64,7 @@ def ask(method, params):
     number = "s%d" % count[0]
     waiting[number] = [threading.Event(), None]
     put({"id": number, "method": method, "params": params})
-    waiting[number][0].wait(60)
+    waiting[number][0].wait()
     return waiting.pop(number)[1]
 def text(words, **more):
     return {"content": [{"type": "text", "text": words}], **more}
@@ -77,7 +77,7 @@ def call(number, params, stateless):
     kind = {"resultType": "complete"} if stateless else {}
     done = lambda result: put({"id": number, "result": {**kind, **result}})
     if name == "slow":
-        if gone.wait(float(arguments.get("seconds", 30))):
+        if gone.wait(float(arguments.get("seconds", 600))):
             return
         done(text("slept"))
     elif name == "crash":
@@ -105,7 +105,8 @@ def call(number, params, stateless):
     elif name == "early":
         count[0] += 1
         put({"id": "s%d" % count[0], "method": "elicitation/create", "params": FORM})
-        time.sleep(0.2)
+        while not os.path.exists(LOG + ".go"):
+            time.sleep(0.01)
         done(text("not waited for"))
     elif name == "sample":
         done(text(json.dumps(ask("sampling/createMessage", {"messages": [], "maxTokens": 1}))))
@@ -345,6 +346,10 @@ class House:
 
     def ran(self, tool, name="srv"):
         return [line["arguments"] for line in self.log(name) if line.get("tool") == tool]
+
+    def let_early_finish(self, name="srv"):
+        """The tool `early` asks its client something, and gives its result without waiting for the answer."""
+        (self.folder / f"{name}.log.go").touch()
 
     async def open(self, *, accept=True):
         self.hub = Hub(self.pipeline, seal=lambda: self.seals[-1], user="ada", say=self.said.append)

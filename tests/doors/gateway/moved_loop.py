@@ -2,6 +2,8 @@
 
 import asyncio
 
+from doors.gateway.loop_turns import loop_turns
+
 
 class MovedLoop(asyncio.SelectorEventLoop):
     """Goes like any other, and further ahead each time it is moved."""
@@ -13,8 +15,10 @@ class MovedLoop(asyncio.SelectorEventLoop):
 
     async def move(self, seconds):
         """Time passes for everybody on this loop; what was due by then has happened when this returns."""
+        # Whatever is about to begin waiting does so before.
+        await loop_turns()
         self._ahead += seconds
-        await asyncio.sleep(0.01)
+        await loop_turns()
 
 
 def run(main):

@@ -16,6 +16,8 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from patience import until
+
 
 class Memory:
     """What an authorization server of the SDK needs; redirects, scopes, PKCE and secrets it checks."""
@@ -31,7 +33,7 @@ class Memory:
         code = AuthorizationCode(
             code=secrets.token_urlsafe(16),
             scopes=params.scopes or [],
-            expires_at=time.time() + 60,
+            expires_at=time.time() + 3600,
             client_id=client.client_id,
             code_challenge=params.code_challenge,
             redirect_uri=params.redirect_uri,
@@ -111,8 +113,7 @@ class SdkSite:
 
     def __enter__(self):
         self._thread.start()
-        while not self._server.started:
-            time.sleep(0.01)
+        until(lambda: self._server.started)
         return self
 
     def __exit__(self, *_):

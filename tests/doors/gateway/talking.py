@@ -6,12 +6,41 @@ import contextlib
 from checkrein.doors.gateway.http_talk import Talk
 
 
+class Heard(Talk):
+    """A connection whose bytes are counted as they are read."""
+
+    transport, count, ended = None, 0, False
+
+    def connection_made(self, transport):
+        self.transport = transport
+        super().connection_made(transport)
+
+    def data_received(self, data):
+        self.count += len(data)
+        super().data_received(data)
+
+    def connection_lost(self, exc):
+        self.ended = True
+        super().connection_lost(exc)
+
+    @property
+    def reads(self):
+        """Whether what comes is read, if only to be dropped."""
+        return not self.ended and not self.transport.is_closing() and self.transport.is_reading()
+
+
+async def read_by(talks, count):
+    """So many bytes were read at the other end, or nothing more is read there."""
+    while not talks or (talks[0].count < count and talks[0].reads):
+        await asyncio.sleep(0)
+
+
 @contextlib.asynccontextmanager
 async def served(app):
     tasks, talks = set(), []
 
     def make():
-        talks.append(Talk(app, tasks))
+        talks.append(Heard(app, tasks))
         return talks[-1]
 
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)

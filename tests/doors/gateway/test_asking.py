@@ -12,6 +12,7 @@ from checkrein.doors.gateway.clients import Client, Flight, Visit
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, response
 from checkrein.doors.gateway.prompts import Answer
 from checkrein.store.questions import get_question
+from doors.gateway.loop_turns import loop_turns
 from patience import PATIENCE, soon
 
 YES = {"action": "accept", "content": {}}
@@ -98,7 +99,7 @@ def test_the_client_that_cannot_ask_leaves_it_to_somebody_who_can(asking, pipeli
         await soon(lambda: ear.heard)
         with pipeline.broker.attending():
             who.answered({"id": ear.heard[0]["id"], "error": {"code": -1, "message": "no window"}})
-            await asyncio.sleep(0.05)
+            await loop_turns()
             assert not task.done()
             await asyncio.to_thread(pipeline.answer, question[1], "approved", actor="bob", channel="terminal")
             await task
@@ -220,7 +221,7 @@ def test_who_answers_is_not_troubled_by_a_gateway_that_has_ended(asking, pipelin
 
     async def begin():
         loop.kept = asyncio.ensure_future(asking.answer(who, Flight(who, 1, Ear()), {}, *question))
-        await asyncio.sleep(0.05)
+        await soon(lambda: pipeline.broker._told.get(question[1]))
 
     loop.run_until_complete(begin())
     waiting = list(pipeline.broker._told[question[1]])
@@ -244,11 +245,11 @@ def test_a_stateless_client_is_not_sent_a_question(asking, pipeline, ask):
 
     async def during(ear, task):
         with pipeline.broker.attending():
-            await asyncio.sleep(0.05)
+            await loop_turns()
             assert ear.heard == []
             await asyncio.to_thread(pipeline.answer, question[1], "denied", actor="bob", channel="console")
             await task
 
     with pipeline.broker.attending():
-        settled, _ = run_answer(asking, client(STATELESS, elicitation={}), question, during)
-    assert settled.state == "denied"
+        settled, ear = run_answer(asking, client(STATELESS, elicitation={}), question, during)
+    assert settled.state == "denied" and ear.heard == []

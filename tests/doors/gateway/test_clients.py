@@ -133,7 +133,7 @@ def test_who_is_gone_waits_for_nothing():
         asking = asyncio.ensure_future(made.ask("roots/list", {}))
         await asyncio.sleep(0)
         flight = made.flights[1] = Flight(made, 1, made.ear)
-        flight.task = asyncio.ensure_future(asyncio.sleep(60))
+        flight.task = asyncio.ensure_future(asyncio.Event().wait())
         made.gone()
         for task in (asking, flight.task):
             with pytest.raises(asyncio.CancelledError):
@@ -181,7 +181,7 @@ def test_time_that_is_over_or_was_never_set_is_left_alone():
                     with flight.waiting():
                         pass
 
-    asyncio.run(main())
+    run_in_own_time(main)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from checkrein.doors.gateway.messages import (
 )
 from checkrein.peers import Peer, lineage
 from doors.gateway.ends import WAYS, Ends
+from doors.gateway.loop_turns import loop_turns
 from patience import PATIENCE, soon
 
 WHO = Who("tester", "tester (pid 7)", "stdio:7-1")
@@ -69,8 +70,8 @@ class Hub:
             return response(message["id"], {"x": object()})
         if method == "much":
             return response(message["id"], "m" * params["size"])
-        if method == "initialize":
-            await asyncio.sleep(params.get("takes", 0))
+        if method == "initialize" and params.get("held"):
+            await self.gate.wait()
         exchange.send({"jsonrpc": "2.0", "method": "said", "params": {"first": method}})
         return response(message["id"], {"did": method, "era": client.era})
 
@@ -146,8 +147,7 @@ def run(request, way):
             finally:
                 ends.close()
                 front.close()
-                while front.lines:
-                    await asyncio.sleep(0.005)
+                await soon(lambda: not front.lines)
 
         with asyncio.Runner(loop_factory=request.param) as runner:
             runner.run(asyncio.wait_for(body(), PATIENCE))
@@ -474,9 +474,11 @@ def test_a_client_that_closes_its_side_hears_what_can_be_answered_at_once(run, m
     monkeypatch.setattr(front_stdio, "GRACE_SECONDS", 100 * PATIENCE)
 
     async def test(peer):
-        slow = {**INITIALIZE, "params": {"takes": 0.1}}
+        slow = {**INITIALIZE, "params": {"held": True}}
         await peer.write(slow, ask(1, "x"), json.dumps(ask(2, "y")).encode())
         peer.close()
+        await loop_turns(50)
+        peer.hub.gate.set()
         assert [(await peer.answer())["id"] for _ in range(3)] == [0, 1, 2]
         assert await peer.line() is None
         assert peer.hub.left == peer.hub.met
@@ -500,8 +502,10 @@ def test_a_client_that_does_not_read_is_not_read_from(run):
         await peer.write(ask(1, "much", size=4 << 20))
         await soon(lambda: "much" in peer.hub.begun)
         await peer.write(*(ask(n, "x") for n in range(2, 50)))
-        await asyncio.sleep(0.1)
-        assert "x" not in peer.hub.begun
+        # Its pipe fills, and stays full: empty lines, which mean nothing.
+        empty = b" " * 65_535 + b"\n"
+        taken = [await peer.ends.has_room(empty) for _ in range(100)]
+        assert taken[-50:] == [False] * 50 and "x" not in peer.hub.begun
         answers = [(await peer.answer())["id"] for _ in range(49)]
         assert answers == list(range(1, 50))
 

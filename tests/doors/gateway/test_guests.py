@@ -10,10 +10,14 @@ import pytest
 from checkrein.doors.gateway import guests as guests_module
 from checkrein.doors.gateway.guests import Guests, StoppedError
 from checkrein.errors import InputError, NotFoundError, StoreError
-from doors.gateway.back import write
+from doors.gateway.back import after, write
 from doors.gateway.house import SERVER
 from doors.gateway.visitor import DOOR, RICH, Visitor, elsewhere
-from patience import PATIENCE, soon
+from patience import PATIENCE, soon, until
+
+
+def states(visitor):
+    return {each["name"]: each["state"] for each in visitor.gateway.servers()}
 
 
 def names(tools):
@@ -104,24 +108,37 @@ def test_arguments_are_held_against_the_schema(visitor):
 
 
 def test_the_first_list_waits_for_servers_that_start_but_not_for_ever(visitor, monkeypatch):
-    late = SERVER.replace(
-        "import json, os, sys, threading, time", "import json, os, sys, threading, time\ntime.sleep(0.7)", 1
-    )
-    visitor.house.server("late", source=late, trusted=True)
+    # Whoever was waited for too short a time would not be listed.
+    monkeypatch.setattr(guests_module, "_PATIENCE", PATIENCE)
+    go = visitor.house.folder / "go"
+    visitor.house.server("late", source=after(go, SERVER), trusted=True)
+    go.touch()
     visitor.open()
     visitor.accept("late")
     visitor.close()
+    go.unlink()
     again = Visitor(visitor.pipeline, visitor.house, visitor.said)
+
+    async def waits():
+        listing = asyncio.ensure_future(again.guest.tools())
+        await soon(lambda: again.gateway._guests._under_way)
+        for _ in range(10):
+            await asyncio.to_thread(again.do, lambda: None)
+        assert not listing.done()
+        go.touch()
+        return await listing
+
     try:
         again.open(accept=False)
-        assert {each.server for each in asyncio.run(again.guest.tools())} == {"srv", "late"}
+        assert {each.server for each in asyncio.run(waits())} == {"srv", "late"}
     finally:
         again.close()
     never = Visitor(visitor.pipeline, visitor.house, visitor.said)
-    visitor.house.server("late", source="import time; time.sleep(60)")
-    monkeypatch.setattr(guests_module, "_PATIENCE", 1.0)
+    visitor.house.server("late", source="import time; time.sleep(600)")
+    monkeypatch.setattr(guests_module, "_PATIENCE", 0.05)
     try:
         never.open(accept=False)
+        until(lambda: {"srv": "ready"}.items() <= states(never).items())
 
         async def twice():
             async with asyncio.timeout(PATIENCE):
@@ -186,7 +203,7 @@ def test_whoever_stops_waiting_cancels_it_upstream(visitor):
     visitor.open()
 
     async def work():
-        call, entry = await visitor.judged("slow", {"seconds": 30})
+        call, entry = await visitor.judged("slow", {"seconds": 600})
         waits = asyncio.ensure_future(visitor.carry(call, entry))
         await soon(lambda: visitor.house.ran("slow"))
         waits.cancel()
@@ -209,9 +226,9 @@ def test_a_call_given_up_before_anybody_looked_at_it_is_on_the_record_and_never_
         call, entry = await visitor.judged("echo")
         held, free = threading.Event(), threading.Event()
         visitor.gateway._own.loop.call_soon_threadsafe(lambda: (held.set(), free.wait(PATIENCE)))
-        await asyncio.to_thread(held.wait, 10)
+        await asyncio.to_thread(held.wait, PATIENCE)
         waits = asyncio.ensure_future(visitor.carry(call, entry))
-        await asyncio.sleep(0.05)
+        await soon(lambda: visitor.gateway._guests._under_way)
         waits.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waits
@@ -228,7 +245,7 @@ def test_a_gateway_that_ends_lets_nobody_wait(visitor):
     visitor.open()
 
     async def work():
-        call, entry = await visitor.judged("slow", {"seconds": 30})
+        call, entry = await visitor.judged("slow", {"seconds": 600})
         waits = asyncio.ensure_future(visitor.carry(call, entry))
         await soon(lambda: visitor.house.ran("slow"))
         await asyncio.to_thread(visitor.close)
@@ -247,8 +264,8 @@ def test_a_gateway_that_ends_is_not_mistaken_for_being_cancelled(visitor):
 
     async def work():
         guests = visitor.gateway._guests
-        waits = asyncio.ensure_future(visitor.guest._there(lambda _there: asyncio.sleep(60)))
-        await asyncio.sleep(0.1)
+        waits = asyncio.ensure_future(visitor.guest._there(lambda _there: asyncio.Event().wait()))
+        await soon(lambda: guests._under_way)
         for each in list(guests._under_way):
             each.cancel()
         with pytest.raises(StoppedError, match="stopped meanwhile"):

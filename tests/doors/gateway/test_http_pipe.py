@@ -142,7 +142,7 @@ def test_a_connection_that_breaks_leaves_nobody_waiting():
 def test_a_request_that_takes_too_long_is_cancelled_in_the_words_of_its_era(era):
     async def use(upstream, ear):
         with pytest.raises(TimeoutError):
-            await upstream.request("silent", {}, seconds=0.2)
+            await upstream.request("silent", {}, seconds=0.1)
         await upstream.request("echo", {}, seconds=PATIENCE)
 
     with Site() as site:
@@ -199,7 +199,7 @@ def test_a_server_that_never_answers_does_not_hold_us():
     with Site() as site:
         site._do_initialize = site._do_silent
         with pytest.raises(PipeError, match="did not answer"):
-            run(spec_for(site), seconds=0.5)
+            run(spec_for(site), seconds=0.1)
 
 
 def test_what_is_not_encrypted_is_not_connected_to():

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkrein.doors.gateway.http_turn import MOST_UNREAD
-from doors.gateway.talking import body_of, served
-from patience import PATIENCE
+from doors.gateway.loop_turns import loop_turns
+from doors.gateway.talking import body_of, read_by, served
+from patience import PATIENCE, soon
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -30,11 +31,12 @@ def asked(app, *pieces, until=None):
     """Everything that comes back for these pieces, sent one after the other."""
 
     async def go():
-        async with served(app) as (reader, writer, _, tasks):
+        async with served(app) as (reader, writer, talks, tasks):
+            count = 0
             for piece in pieces:
                 writer.write(piece)
-                await writer.drain()
-                await asyncio.sleep(0.01)
+                count += len(piece)
+                await read_by(talks, count)
             if until is None:
                 writer.write_eof()
                 found = await asyncio.wait_for(reader.read(), PATIENCE)
@@ -61,7 +63,7 @@ def test_a_request_may_come_byte_by_byte():
 def test_requests_that_come_at_once_are_answered_in_their_order():
     async def first_slow(turn):
         body = await body_of(turn)
-        await asyncio.sleep(0.05 if body == b"1" else 0)
+        await loop_turns(50 if body == b"1" else 1)
         await turn.answer(200, b"", b"[%b]" % body)
 
     found = asked(first_slow, b"".join(post(b"%d" % n) for n in range(1, 6)), until=b"[5]")
@@ -82,11 +84,11 @@ def test_who_sends_before_it_was_answered_is_not_read_any_further():
 
         async with served(slow) as (_reader, writer, talks, tasks):
             writer.write(post(b"1") + post(b"2"))
-            await asyncio.sleep(0.05)
-            assert not talks[0]._transport.is_reading() and len(tasks) == 1
+            await soon(lambda: talks and talks[0].count and not talks[0].reads)
+            await loop_turns()
+            assert not talks[0].reads and len(tasks) == 1
             hold.set()
-            await asyncio.sleep(0.05)
-            assert talks[0]._transport.is_reading()
+            await soon(lambda: talks[0].reads)
 
     asyncio.run(go())
 
@@ -125,9 +127,9 @@ def test_a_long_body_is_read_no_faster_than_it_is_wanted():
         async with served(slow) as (reader, writer, talks, _):
             body = b"z" * (20 * MOST_UNREAD)
             writer.write(post(body))
-            await asyncio.sleep(0.1)
-            assert not talks[0]._transport.is_reading()
-            assert talks[0]._turn._size < 8 * MOST_UNREAD
+            await soon(lambda: talks and talks[0].count and not talks[0].reads)
+            await loop_turns()
+            assert not talks[0].reads and talks[0].count < 8 * MOST_UNREAD
             want.set()
             await asyncio.wait_for(reader.readuntil(b"\r\n\r\nx"), PATIENCE)
             assert found == [body]
@@ -144,9 +146,11 @@ def test_a_client_that_leaves_is_noticed_by_who_waits_for_it():
             seen.put_nowait(await turn.part())
             await turn.answer(200, b"", b"nobody hears it")
 
-        async with served(wait) as (_, writer, _, tasks):
+        async with served(wait) as (_, writer, talks, tasks):
             writer.write(GET)
-            await asyncio.sleep(0.02)
+            await read_by(talks, len(GET))
+            await loop_turns()
+            assert seen.empty()
             writer.close()
             assert await asyncio.wait_for(seen.get(), PATIENCE) is None
             await asyncio.gather(*tasks)
@@ -165,9 +169,11 @@ def test_a_client_that_reads_slowly_holds_up_its_own_response_only():
                 sent.append(1)
             await turn.write(b"", more=False)
 
-        async with served(much) as (reader, writer, _, tasks):
+        async with served(much) as (reader, writer, talks, tasks):
             writer.write(GET)
-            await asyncio.sleep(0.2)
+            await soon(lambda: talks and talks[0].full)
+            # Who did not wait for it would have written all of it by then.
+            await loop_turns(500)
             assert len(sent) < 200
             writer.transport.abort()
             await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
@@ -271,7 +277,7 @@ def test_the_connection_ends_after_the_answer_under_way():
 
         async with served(slow) as (reader, writer, talks, _):
             writer.write(GET)
-            await asyncio.sleep(0.02)
+            await read_by(talks, len(GET))
             talks[0].shutdown()
             hold.set()
             found = await asyncio.wait_for(reader.read(), PATIENCE)
@@ -298,12 +304,12 @@ def test_no_bytes_make_it_fall_over(pieces):
 
     async def go():
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: trouble.append(context))
-        async with served(echo) as (reader, writer, _, tasks):
+        async with served(echo) as (reader, writer, talks, tasks):
             with contextlib.suppress(OSError):
                 for piece in pieces:
                     writer.write(piece)
                     await asyncio.sleep(0)
-                await asyncio.sleep(0.005)
+                await read_by(talks, sum(map(len, pieces)))
                 writer.write_eof()
                 await asyncio.wait_for(reader.read(), PATIENCE)
             await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)

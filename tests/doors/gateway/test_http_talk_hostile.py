@@ -7,7 +7,8 @@ import pytest
 import uvloop
 
 from checkrein.doors.gateway.http_talk import LARGEST_HEAD, MOST_BEHIND, MOST_LINES
-from doors.gateway.talking import body_of, served
+from doors.gateway.loop_turns import loop_turns
+from doors.gateway.talking import body_of, read_by, served
 from patience import PATIENCE, soon
 
 GET = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -15,6 +16,7 @@ EVIL = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
 CHUNKED = b"POST /mcp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 REFUSED = b"HTTP/1.1 400 Bad Request\r\n"
+LAST, LAST_ANSWER = b"GET /last HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
 
 def post(body, more=b""):
@@ -22,60 +24,64 @@ def post(body, more=b""):
 
 
 class App:
-    """Says what it heard; one that is `slow` waits before it does."""
+    """Says what it heard; one that is `held` waits until it is let go."""
 
-    def __init__(self, slow=0.0, streams=False, reads=True):
-        self.heard, self._slow, self._streams, self._reads = [], slow, streams, reads
-        self.ended = asyncio.Event()
+    def __init__(self, held=False, streams=False, reads=True):
+        self.heard, self._streams, self._reads = [], streams, reads
+        self.go = asyncio.Event()
+        if not held:
+            self.go.set()
 
     async def __call__(self, turn):
         body = await body_of(turn) if self._reads else b""
         self.heard.append((turn.head.path, body, dict(turn.head.headers)))
-        try:
-            if self._streams:
-                await turn.begin(200, b"")
-                await turn.write(b"begun", more=True)
-            await asyncio.sleep(self._slow)
-            if self._streams:
-                await turn.write(b"ended", more=False)
-            else:
-                await turn.answer(200, b"", b"[%b %b]" % (turn.head.path.encode(), body or b""))
-        finally:
-            self.ended.set()
+        if self._streams:
+            await turn.begin(200, b"")
+            await turn.write(b"begun", more=True)
+        await self.go.wait()
+        if self._streams:
+            await turn.write(b"ended", more=False)
+        else:
+            await turn.answer(200, b"", b"[%b %b]" % (turn.head.path.encode(), body or b""))
 
 
-async def come_back(reader):
-    """Everything until the connection ends, or nothing more comes."""
-    found = b""
-    with contextlib.suppress(TimeoutError, ConnectionError):
-        while part := await _in_a_moment(reader.read(65_536)):
-            found += part
-        return found, True
-    return found, False
+def asked(app, *pieces, loop=asyncio.new_event_loop, let_go=True):
+    """What comes back for these pieces, and whether the connection ended.
 
+    One more request follows them, under a path of its own: it is answered exactly where the connection lives.
+    """
 
-async def _in_a_moment(work):
-    """In many short steps, so that a machine that stands still takes one of them."""
-    task = asyncio.ensure_future(work)
-    for _ in range(30):
-        if (await asyncio.wait([task], timeout=0.01))[0]:
-            return task.result()
-    task.cancel()
-    raise TimeoutError
-
-
-def asked(app, *pieces, loop=asyncio.new_event_loop):
-    """What comes back for these pieces, and whether the connection ended."""
+    async def last_of_all(turn):
+        if turn.head.path == "/last":
+            await turn.answer(200, b"", b"")
+        else:
+            await app(turn)
 
     async def go():
-        async with served(app) as (reader, writer, *_):
+        async with served(last_of_all) as (reader, writer, talks, _):
+            count = 0
             for piece in pieces:
                 writer.write(piece)
-                await asyncio.sleep(0.02)
-            return await come_back(reader)
+                count += len(piece)
+                await read_by(talks, count)
+                await loop_turns()
+            if let_go and isinstance(app, App):
+                app.go.set()
+            writer.write(LAST)
+            found = await come_back(reader)
+            return found.removesuffix(LAST_ANSWER), not found.endswith(LAST_ANSWER)
 
     with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(go())
+
+
+async def come_back(reader):
+    """Everything until the connection ends, or its last request is answered."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while not found.endswith(LAST_ANSWER) and (part := await reader.read(65_536)):
+            found += part
+    return found
 
 
 def chunks(text):
@@ -192,7 +198,7 @@ def test_who_wishes_another_protocol_and_an_end_gets_the_end():
 @pytest.mark.parametrize("loop", LOOPS)
 def test_what_cannot_be_read_is_said_in_its_turn(loop):
     """Asked properly is answered properly, whatever comes behind it."""
-    found, ended = asked(App(slow=0.1), GET + post(b"two") + b"nonsense\r\n\r\n", loop=loop)
+    found, ended = asked(App(held=True), GET + post(b"two") + b"nonsense\r\n\r\n", loop=loop)
     parts = found.split(b"HTTP/1.1 ")[1:]
     assert [part[:3] for part in parts] == [b"200", b"200", b"400"] and ended
     assert parts[0].endswith(b"[/mcp ]") and parts[1].endswith(b"[/mcp two]")
@@ -201,18 +207,20 @@ def test_what_cannot_be_read_is_said_in_its_turn(loop):
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.invariant("that is said in its turn, never within another response")
 def test_nothing_is_said_within_another_response(loop):
-    found, ended = asked(App(slow=0.1, streams=True), GET, b"nonsense\r\n\r\n", loop=loop)
+    found, ended = asked(App(held=True, streams=True), GET, b"nonsense\r\n\r\n", loop=loop)
     first, _, second = found.partition(REFUSED)
     assert first.endswith(b"5\r\nbegun\r\n5\r\nended\r\n0\r\n\r\n") and second and ended
 
 
 def test_a_body_that_breaks_off_into_nonsense_ends_a_response_that_has_begun():
-    found, ended = asked(App(slow=5, streams=True, reads=False), chunks(b"3\r\nabc\r\n"), b"zz\r\n")
+    found, ended = asked(
+        App(held=True, streams=True, reads=False), chunks(b"3\r\nabc\r\n"), b"zz\r\n", let_go=False
+    )
     assert found.endswith(b"5\r\nbegun\r\n") and b" 400 " not in found and ended
 
 
 def test_a_request_that_was_not_read_to_its_end_is_not_answered_by_the_one_before():
-    found, ended = asked(App(slow=0.1), GET + chunks(b"3\r\nabc\r\nzz\r\n"))
+    found, ended = asked(App(held=True), GET + chunks(b"3\r\nabc\r\nzz\r\n"))
     parts = found.split(b"HTTP/1.1 ")[1:]
     assert [part[:3] for part in parts] == [b"200", b"400"] and ended
 
@@ -236,16 +244,15 @@ def test_an_old_client_is_never_told_to_go_on():
     assert found.startswith(b"HTTP/1.1 200 OK")
 
 
-async def flooded(writer, piece, most):
-    """How much of it could be sent."""
-    sent = 0
-    with contextlib.suppress(ConnectionError, TimeoutError):
-        while sent < most and not writer.transport.is_closing():
-            writer.write(piece)
-            await asyncio.wait_for(writer.drain(), 1)
-            sent += len(piece)
-            await asyncio.sleep(0.001)
-    return sent
+async def flooded(writer, talks, piece, most):
+    """Send so much of it, each piece once the one before was read, as long as anybody reads."""
+    count = talks[0].count
+    for _ in range(0, most, len(piece)):
+        if writer.transport.is_closing():
+            return
+        writer.write(piece)
+        count += len(piece)
+        await read_by(talks, count)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -264,16 +271,18 @@ async def flooded(writer, piece, most):
 @pytest.mark.parametrize("busy", [False, True])
 def test_what_has_no_end_is_cut_also_while_another_request_is_answered(loop, begin, piece, busy):
     async def go():
-        app = App(slow=0.4)
+        app = App(held=True)
         async with served(app) as (reader, writer, talks, _):
             if busy:
                 writer.write(GET)
-                await asyncio.sleep(0.02)
+                await read_by(talks, len(GET))
             writer.write(begin)
-            await flooded(writer, piece, 4 * LARGEST_HEAD)
+            await read_by(talks, busy * len(GET) + len(begin))
+            await flooded(writer, talks, piece, 4 * LARGEST_HEAD)
             # A request that waits behind another is not even read.
-            assert talks[0]._deaf or not talks[0]._transport.is_reading()
+            assert talks[0]._deaf or not talks[0].reads
             assert talks[0]._loose <= 3 * LARGEST_HEAD
+            app.go.set()
             with contextlib.suppress(ConnectionError):
                 found = await asyncio.wait_for(reader.read(), PATIENCE)
                 assert found.count(b"[/mcp ]") == busy and found.count(REFUSED) <= 1
@@ -359,11 +368,13 @@ def test_a_client_that_left_is_noticed_although_it_sent_nonsense_before(loop):
                 pass
             left.set()
 
-        async with served(listen) as (_, writer, *_):
+        async with served(listen) as (_, writer, talks, _):
             writer.write(GET)
-            await asyncio.sleep(0.02)
+            await read_by(talks, len(GET))
+            await loop_turns()
             writer.write(b"nonsense\r\n\r\n")
-            await asyncio.sleep(0.02)
+            await read_by(talks, len(GET) + 12)
+            assert not left.is_set()
             writer.close()
             await asyncio.wait_for(left.wait(), PATIENCE)
 

@@ -92,7 +92,7 @@ def test_closing_ends_what_is_being_read():
 
         class Silent(Connection):
             async def request(self, *_args, **_more):
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
 
         silent = Silent()
         asking = asyncio.ensure_future(inventory.differs(silent, "echo", "x"))

@@ -7,7 +7,6 @@ import signal
 import msgspec
 import pytest
 
-from checkrein.doors.gateway import keeper as keeper_module
 from checkrein.doors.gateway import line as line_module
 from checkrein.doors.gateway.keeper import EVERYTHING, Keeper, Unreachable
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS
@@ -16,13 +15,17 @@ from checkrein.settings.servers import ServerSpec
 from checkrein.settings.sources import state_dir
 from checkrein.store.facts import Facts
 from checkrein.store.sqlite import SqliteStore
-from doors.gateway.back import GOOD, Ear, is_running, spec_of
+from doors.gateway.back import GOOD, Ear, after, is_running, spec_of
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import PATIENCE, soon
+
+IDLE, LONG = 600.0, 100 * PATIENCE
 
 
 class Limits(msgspec.Struct):
     start_seconds: float = 20.0
-    idle_seconds: float = 600.0
+    idle_seconds: float = IDLE
     most_private: int = 2
 
 
@@ -79,7 +82,7 @@ def run(tmp_path, facts):
             gc.collect()
             assert problems == []
 
-        asyncio.run(main())
+        run_on_moved_loop(main())
 
     return run
 
@@ -232,7 +235,6 @@ def test_the_longest_idle_makes_room_and_when_all_are_busy_nobody_does(run, tmp_
     async def use(kept):
         first = await kept.reach(Client("1"))
         second = await kept.reach(Client("2"))
-        await asyncio.sleep(0.01)
         await first.request("echo", {}, seconds=PATIENCE)
         third = await kept.reach(Client("3"))
         await soon(lambda: not second.ready)
@@ -262,27 +264,35 @@ def test_a_client_that_leaves_takes_its_connection_along(run, tmp_path):
 def test_a_connection_of_one_client_that_is_not_used_ends(run, tmp_path):
     async def use(kept):
         own = await kept.reach(BOB)
+        await pass_seconds(2 * IDLE)
         await soon(lambda: not own.ready)
         assert kept.status()["connections"] == 0
 
-    run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
+    run(use, spec_of(tmp_path, share="client"))
 
 
 def test_a_connection_its_client_waits_at_is_kept_and_comes_back(run, tmp_path):
     async def use(kept):
         kept.ear.held.add("bob")
         own = await kept.reach(BOB)
-        await asyncio.sleep(0.6)
+        for _ in range(3):
+            heard = own.heard_at
+            await pass_seconds(2 * IDLE)
+            # It is asked whether it lives, and has to have the time to say so.
+            await soon(lambda heard=heard: own.heard_at > heard)
         assert own.ready and kept.own("bob") is own
         os.kill(own.pid, signal.SIGKILL)
+        await soon(lambda: not own.ready)
+        await pass_seconds(line_module.FIRST_PAUSE)
         await soon(lambda: kept.own("bob") not in (None, own) and len(kept.ear.readied) == 2)
         assert [each.private_to for each in kept.ear.readied] == ["bob", "bob"]
         again = kept.own("bob")
         kept.ear.held.clear()
+        await pass_seconds(2 * IDLE)
         await soon(lambda: not again.ready)
         assert kept.status()["connections"] == 0 and len(kept.opened) == 2
 
-    run(use, spec_of(tmp_path, share="client"), limits=Limits(idle_seconds=0.2))
+    run(use, spec_of(tmp_path, share="client"))
 
 
 @pytest.mark.invariant("who waits to hear of something does not lose the connection it would come by")
@@ -308,6 +318,7 @@ def test_a_server_that_crashes_comes_back_by_itself(run):
         assert status["state"] == "waiting" and status["restarts"] == 1 and status["next_try"]
         assert "exit status 3" in status["error"] and "I am dying" not in status["error"] and status["remedy"]
         assert kept.logs() == ["I am dying"] and kept.at_hand(BOB) is None
+        await pass_seconds(line_module.FIRST_PAUSE)
         await soon(kept.current)
         assert kept.current() is not first and kept.status()["error"] == ""
         await soon(lambda: len(kept.ear.readied) == 2)
@@ -326,17 +337,17 @@ def test_whoever_comes_while_it_comes_back_waits_for_it(run):
     run(use)
 
 
-def test_a_server_that_keeps_crashing_is_tried_later_and_later(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(line_module, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(line_module, "_SHORT_PAUSE", 0.01)
-
+def test_a_server_that_keeps_crashing_is_tried_later_and_later(run, tmp_path):
     async def use(kept):
         with pytest.raises(Unreachable, match="exit status 9"):
             await kept.start()
-        await soon(lambda: len(kept.opened) >= 4)
+        expected = [0.5, 1, 2, 4, 8, 16, 32, 60]
+        for number in range(1, len(expected)):
+            await pass_seconds(expected[-1])
+            await soon(lambda number=number: len(kept.said) > number)
         pauses = [float(each.rpartition(" in ")[2].removesuffix(" s.")) for each in kept.said]
-        assert pauses[:3] == [0.02, 0.04, 0.08]
-        await soon(lambda: kept.status()["state"] == "waiting")
+        assert pauses == expected and kept.status()["state"] == "waiting"
+        # Nobody waits through so long a pause.
         opened = len(kept.opened)
         with pytest.raises(Unreachable, match="exit status 9"):
             await kept.reach(BOB)
@@ -345,13 +356,14 @@ def test_a_server_that_keeps_crashing_is_tried_later_and_later(run, monkeypatch,
     run(use, spec_of(tmp_path, "import sys; sys.exit(9)"))
 
 
-def test_nobody_needs_it_nobody_starts_it_again(run, monkeypatch):
+def test_nobody_needs_it_nobody_starts_it_again(run):
     async def use(kept):
         first = await kept.reach(BOB)
         kept.let_go("bob")
-        kept._used_at -= 1000
+        await pass_seconds(2 * IDLE)
         os.kill(first.pid, signal.SIGKILL)
         await soon(lambda: kept.status()["state"] == "failed")
+        await pass_seconds(2 * line_module.LONGEST_PAUSE)
         assert len(kept.opened) == 1
         assert (await kept.reach(BOB)).ready
 
@@ -363,7 +375,7 @@ def test_what_cannot_work_is_not_tried_again_by_itself(run):
         with pytest.raises(Unreachable, match="no program") as caught:
             await kept.start()
         assert caught.value.remedy
-        await asyncio.sleep(0.7)
+        await pass_seconds(2 * line_module.LONGEST_PAUSE)
         assert kept.status()["state"] == "failed" and len(kept.opened) == 1
 
     run(use, ServerSpec(name="good", command="no-such-program-here"))
@@ -380,23 +392,28 @@ def test_a_reference_that_leads_nowhere_is_named(run, tmp_path):
 
 def test_nobody_waits_longer_than_allowed_for_a_server_that_does_not_come_up(run, tmp_path):
     async def use(kept):
-        began = asyncio.get_running_loop().time()
-        found = await asyncio.gather(*(kept.reach(Client(str(n))) for n in range(5)), return_exceptions=True)
+        waiting = [asyncio.create_task(kept.reach(Client(str(n)))) for n in range(5)]
+        await soon(lambda: kept.opened and kept.opened[0].pid)
+        # Once for all of them: whoever waited for it anew would wait for ever.
+        await pass_seconds(LONG)
+        found = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(each, Unreachable) for each in found)
-        assert asyncio.get_running_loop().time() - began < 5
         assert len(kept.opened) == 1
 
-    run(use, spec_of(tmp_path, "import time; time.sleep(600)"), limits=Limits(start_seconds=0.5))
+    run(use, spec_of(tmp_path, "import time; time.sleep(600)"), limits=Limits(start_seconds=LONG))
 
 
 def test_a_client_that_gives_up_does_not_spoil_it_for_others(run, tmp_path):
     async def use(kept):
         first, second = asyncio.create_task(kept.reach(BOB)), asyncio.create_task(kept.reach(ALICE))
-        await soon(lambda: kept.opened)
+        await soon(lambda: kept.opened and kept.opened[0].pid)
         first.cancel()
+        await asyncio.wait([first])
+        go.touch()
         assert (await second).ready and len(kept.opened) == 1
 
-    run(use, spec_of(tmp_path, "import time; time.sleep(0.3)\n" + GOOD))
+    go = tmp_path / "go"
+    run(use, spec_of(tmp_path, after(go)))
 
 
 def test_stopped_is_stopped_until_it_is_started(run):
@@ -438,34 +455,43 @@ def test_stopping_ends_what_is_still_being_started(run, tmp_path):
     run(use, spec_of(tmp_path, "import time; time.sleep(600)"))
 
 
-def test_one_that_does_not_answer_any_more_is_started_anew(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(keeper_module, "_TEND_SECONDS", 0.05)
-    monkeypatch.setattr(line_module, "QUIET_SECONDS", 0.05)
-    monkeypatch.setattr(line_module, "PING_SECONDS", 0.05)
-
+def test_one_that_does_not_answer_any_more_is_started_anew(run, tmp_path):
     async def use(kept):
         first = await kept.reach(BOB)
+        await pass_seconds(2 * line_module.QUIET_SECONDS)
+        for missed in range(line_module.MOST_MISSED):
+            assert first.ready, missed
+            await pass_seconds(line_module.PING_SECONDS)
         await soon(lambda: not first.ready)
         assert first.why == "it does not answer any more"
+        await pass_seconds(line_module.FIRST_PAUSE)
         await soon(kept.current)
 
     run(use, spec_of(tmp_path, env={"ERAS": "handshake deaf"}))
 
 
-def test_one_that_answers_or_is_busy_is_left_alone(run, monkeypatch):
-    monkeypatch.setattr(keeper_module, "_TEND_SECONDS", 0.02)
-    monkeypatch.setattr(line_module, "QUIET_SECONDS", 0.02)
-
-    async def use(kept):
+def test_one_that_answers_or_is_busy_is_left_alone(run, tmp_path):
+    async def answers(kept):
         first = await kept.reach(BOB)
         heard = first.heard_at
-        await soon(lambda: first.heard_at > heard)
-        busy = asyncio.create_task(first.request("silent", {}, seconds=0.3))
-        with pytest.raises(TimeoutError):
-            await busy
+        for _ in range(3):
+            await pass_seconds(2 * line_module.QUIET_SECONDS)
+            await soon(lambda heard=heard: first.heard_at > heard)
+            heard = first.heard_at
         assert first.ready and len(kept.opened) == 1
 
-    run(use)
+    async def is_busy(kept):
+        first = await kept.reach(BOB)
+        busy = asyncio.create_task(first.request("silent", {}, seconds=None))
+        await soon(lambda: first.busy)
+        for _ in range(10):
+            await pass_seconds(2 * line_module.QUIET_SECONDS)
+        assert first.ready and len(kept.opened) == 1
+        busy.cancel()
+
+    run(answers)
+    # It would not answer either if it were asked.
+    run(is_busy, spec_of(tmp_path, env={"ERAS": "handshake deaf"}))
 
 
 def test_what_servers_say_is_passed_on(run):

@@ -9,6 +9,8 @@ from checkrein.doors.gateway.pipes import Gone, PipeError, pipe_for
 from checkrein.doors.gateway.upstream import Upstream, WrongEra
 from checkrein.errors import ConfigError
 from doors.gateway.back import Ear, spec_of
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import PATIENCE, soon
 
 
@@ -35,9 +37,7 @@ class Owner(Ear):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_module, "FIRST_PAUSE", 0.05)
-
+def run(tmp_path):
     def run(use, **more):
         async def main():
             owner = Owner(spec_of(tmp_path), **more)
@@ -48,7 +48,7 @@ def run(tmp_path, monkeypatch):
             assert owner.line.state == STOPPED and owner.line.ready is None
             assert len(asyncio.all_tasks()) == 1
 
-        asyncio.run(main())
+        run_on_moved_loop(main())
 
     return run
 
@@ -64,22 +64,23 @@ def test_it_is_opened_once_for_all_who_wait(run):
     run(use)
 
 
-def test_pauses_double_up_to_a_minute_and_begin_again_after_a_healthy_one(run, monkeypatch):
-    monkeypatch.setattr(line_module, "LONGEST_PAUSE", 0.15)
-    monkeypatch.setattr(line_module, "HEALTHY_SECONDS", 0.0)
-
+def test_pauses_double_up_to_a_minute_and_begin_again_after_a_healthy_one(run):
     async def use(owner, line):
-        owner.errors = [PipeError(f"No {number}.") for number in range(4)]
+        owner.errors = [PipeError(f"No {number}.") for number in range(9)]
         with pytest.raises(PipeError, match=r"No 0\."):
             await line.reach(PATIENCE)
         assert line.state == WAITING and line.next_try is not None
+        for _ in range(9):
+            await pass_seconds(line_module.LONGEST_PAUSE)
         await soon(lambda: line.ready)
-        pauses = [said.split(" in ")[1] for said in owner.said]
-        assert pauses == ["0.05 s.", "0.1 s.", "0.15 s.", "0.15 s."] and line.next_try is None
+        pauses = [said.split(" in ")[1].removesuffix(" s.") for said in owner.said]
+        assert pauses == ["0.5", "1", "2", "4", "8", "16", "32", "60", "60"] and line.next_try is None
+        await pass_seconds(line_module.HEALTHY_SECONDS)
         with pytest.raises(Gone):
             await line.ready.request("crash", {}, seconds=PATIENCE)
-        assert owner.said[-1].endswith("in 0.05 s.") and line.restarts == 1
+        assert owner.said[-1].endswith("in 0.5 s.") and line.restarts == 1
         assert line.tail == ("I am dying",)
+        await pass_seconds(line_module.FIRST_PAUSE)
         await soon(lambda: line.ready)
 
     run(use)
@@ -93,7 +94,7 @@ def test_what_lasts_is_tried_again_only_when_somebody_asks(run, error):
         owner.errors = [error]
         with pytest.raises(type(error)):
             await line.reach(PATIENCE)
-        await asyncio.sleep(0.1)
+        await pass_seconds(2 * line_module.LONGEST_PAUSE)
         assert line.state == FAILED and owner.opened == 1 and line.error is error
         assert (await line.reach(PATIENCE)).ready and line.error is None
 
@@ -101,7 +102,7 @@ def test_what_lasts_is_tried_again_only_when_somebody_asks(run, error):
 
 
 def test_nobody_waits_through_a_long_pause(run, monkeypatch):
-    monkeypatch.setattr(line_module, "FIRST_PAUSE", 30.0)
+    monkeypatch.setattr(line_module, "FIRST_PAUSE", 100 * PATIENCE)
 
     async def use(owner, line):
         owner.errors = [PipeError("Broken.")]
@@ -120,6 +121,7 @@ def test_it_is_not_opened_again_when_nobody_wants_it_any_more(run):
             await line.reach(PATIENCE)
         assert line.state == WAITING
         owner.wanted = False
+        await pass_seconds(line_module.FIRST_PAUSE)
         await soon(lambda: line.state == FAILED)
         assert owner.opened == 1
 
@@ -131,7 +133,7 @@ def test_an_era_that_is_not_spoken_is_no_failure_to_repeat(run):
         owner.errors = [WrongEra("No.", sure=True)]
         with pytest.raises(WrongEra):
             await line.reach(PATIENCE)
-        await asyncio.sleep(0.1)
+        await pass_seconds(2 * line_module.LONGEST_PAUSE)
         assert owner.opened == 1 and line.error is None
 
     run(use)
@@ -142,6 +144,7 @@ def test_an_error_nobody_thought_of_is_a_failure_like_others(run):
         owner.errors = [KeyError("oops")]
         with pytest.raises(KeyError):
             await line.reach(PATIENCE)
+        await pass_seconds(line_module.FIRST_PAUSE)
         await soon(lambda: line.ready)
         assert "KeyError" in owner.said[0]
 
@@ -151,7 +154,7 @@ def test_an_error_nobody_thought_of_is_a_failure_like_others(run):
 def test_waiting_has_its_end(run):
     async def use(owner, line):
         async def never(_line):
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
 
         line._open = never
         with pytest.raises(PipeError, match="still being started"):

@@ -15,7 +15,8 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import Offer, records, rules
 from checkrein.store.changes import change_number, set_number
 from checkrein.store.sqlite import SqliteStore
-from patience import PATIENCE
+from doors.gateway.loop_turns import loop_turns
+from patience import PATIENCE, soon
 
 
 def note(name, number):
@@ -70,7 +71,7 @@ def test_who_is_answered_by_the_writer_gets_their_own(pipeline):
         thread.start()
         held.wait()
         letters = [mail.send(note(f"n{n}", n), lambda _error, n=n: n) for n in range(200)]
-        await asyncio.sleep(0.05)
+        await loop_turns()
         assert not any(each.coming.done() for each in letters)
         go_on.set()
         found = await asyncio.gather(*(each.answer() for each in letters))
@@ -114,7 +115,7 @@ def test_who_stopped_waiting_is_heard_for(pipeline, late):
             task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.sleep(0.01)
+        await soon(lambda: unwanted)
 
     asyncio.run(go())
     assert unwanted == ["written"]
@@ -144,10 +145,10 @@ def test_what_waits_is_written_once_a_crowd_was_told_and_has_sent_on(pipeline):
             asyncio.get_running_loop().call_soon(happened.append, "sent on")
 
         await one(0)
-        await asyncio.sleep(0.01)
+        await loop_turns()
         assert happened == ["sent on"]
         await asyncio.gather(*(one(number) for number in range(CROWD + 1)))
-        await asyncio.sleep(0.01)
+        await soon(lambda: "written" in happened)
 
     asyncio.run(go())
     assert happened == ["sent on"] * (CROWD + 2) + ["written"]
@@ -166,10 +167,10 @@ def test_what_waits_and_cannot_be_written_is_told_and_harms_no_crowd(pipeline, m
 
     async def go():
         mail = Mail(pipeline.store, lambda: [Offer(note("meanwhile", 7), told.append)])
-        for _ in range(2):
+        for times in (1, 2):
             crowd = [mail.send(note(f"n{number}", 1), heard).answer() for number in range(CROWD + 1)]
             assert await asyncio.gather(*crowd) == ["written"] * (CROWD + 1)
-            await asyncio.sleep(0.01)
+            await soon(lambda times=times: len(told) == times)
 
     asyncio.run(go())
     assert [str(each) for each in told] == ["full"] * 2
@@ -266,10 +267,10 @@ def test_who_cannot_say_what_waits_harms_nobody(pipeline, error):
     async def go():
         asyncio.get_running_loop().set_exception_handler(lambda _, what: heard_of.append(what["exception"]))
         mail = Mail(pipeline.store, broken)
-        for _ in range(2):
+        for times in (1, 2):
             crowd = [mail.send(note(f"n{number}", 1), heard).answer() for number in range(CROWD + 1)]
             assert await asyncio.gather(*crowd) == ["written"] * (CROWD + 1)
-            await asyncio.sleep(0.01)
+            await soon(lambda times=times: len(heard_of) == times)
 
     asyncio.run(go())
     assert heard_of == [error] * 2
@@ -295,13 +296,13 @@ def test_who_speaks_for_one_that_stopped_waiting_keeps_nobody_from_their_answer(
         held.wait(PATIENCE)
         gone = asyncio.ensure_future(mail.send(note("a", 1), heard).answer(fails))
         stays = mail.send(note("b", 1), heard)
-        await asyncio.sleep(0.01)
+        await loop_turns()
         gone.cancel()
-        await asyncio.sleep(0.01)
+        await loop_turns()
         go_on.set()
         async with asyncio.timeout(PATIENCE):
             assert await stays.answer() == "written"
-        await asyncio.sleep(0.01)
+        await soon(lambda: trouble)
         thread.join()
 
     asyncio.run(go())

@@ -13,7 +13,10 @@ from checkrein.finishing import About, Finishing
 from checkrein.ledger.entries import fold
 from checkrein.store import records
 from checkrein.store.trust import trust_of
-from patience import PATIENCE
+from doors.gateway.loop_turns import loop_turns
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
+from patience import PATIENCE, soon
 
 
 def decide(pipeline, project, number=0):
@@ -32,9 +35,7 @@ def test_they_are_recorded_a_moment_later(pipeline, project):
         kept = Outcomes(pipeline, print)
         kept.add(entry, "success")
         assert outcome(pipeline, entry) != "success"
-        async with asyncio.timeout(PATIENCE):
-            while outcome(pipeline, entry) != "success":
-                await asyncio.sleep(0.01)
+        await soon(lambda: outcome(pipeline, entry) == "success")
 
     asyncio.run(go())
 
@@ -61,9 +62,7 @@ def test_many_do_not_wait_for_the_moment(pipeline, project, monkeypatch):
         kept = Outcomes(pipeline, print)
         for entry in entries:
             kept.add(entry, "success")
-        async with asyncio.timeout(PATIENCE):
-            while outcome(pipeline, entries[-1]) != "success":
-                await asyncio.sleep(0.01)
+        await soon(lambda: outcome(pipeline, entries[-1]) == "success")
 
     asyncio.run(go())
 
@@ -146,9 +145,7 @@ def test_a_failure_waits_for_no_company(pipeline, project, monkeypatch):
         kept = Outcomes(pipeline, print)
         kept.add(entries[0], "success")
         kept.add(entries[1], "failure")
-        async with asyncio.timeout(PATIENCE):
-            while outcome(pipeline, entries[1]) != "failure":
-                await asyncio.sleep(0.001)
+        await soon(lambda: outcome(pipeline, entries[1]) == "failure")
         assert outcome(pipeline, entries[0]) == "success"
 
     asyncio.run(go())
@@ -157,8 +154,18 @@ def test_a_failure_waits_for_no_company(pipeline, project, monkeypatch):
 
 @pytest.mark.invariant("trust is never higher because the store was full for a while")
 def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline, project, monkeypatch):
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.02)
-    entries, said = [decide(pipeline, project, number) for number in range(2)], []
+    entries, said, tries = [decide(pipeline, project, number) for number in range(2)], [], []
+    finish_soon = pipeline.finish_soon
+
+    def counted(outcomes):
+        tries.append(finish_soon(outcomes))
+        return tries[-1]
+
+    async def time_passes_until(check):
+        while not check():
+            await pass_seconds(module.AGAIN_SECONDS)
+
+    monkeypatch.setattr(pipeline, "finish_soon", counted)
     pages = pipeline.store.query("PRAGMA page_count")[0][0]
 
     async def go():
@@ -168,15 +175,14 @@ def test_a_failure_that_met_a_full_disk_is_recorded_when_there_is_room(pipeline,
         assert pipeline.decide(ToolCall(tool="read", project=project)).verdict.word == "deny" and full
         kept.add(entries[0], "success", output="x" * 4_000)
         kept.add(entries[1], "failure", output="x" * 4_000)
-        await asyncio.sleep(0.15)
+        # It is tried again and again while there is no room.
+        await time_passes_until(lambda: len(tries) > 3 and tries[-1].done())
         assert outcome(pipeline, entries[1]) != "failure"
         pipeline.store._writer.execute("PRAGMA max_page_count = 1000000")
-        async with asyncio.timeout(PATIENCE):
-            while outcome(pipeline, entries[1]) != "failure":
-                await asyncio.sleep(0.01)
+        await time_passes_until(lambda: outcome(pipeline, entries[1]) == "failure")
         await kept.close()
 
-    asyncio.run(go())
+    run_on_moved_loop(go())
     assert trust(pipeline, project) == 1 and len(said) == 1 and "full" in said[0]
 
 
@@ -212,8 +218,11 @@ def test_the_end_also_waits_for_what_was_handed_over_before(pipeline, project, m
         held.wait(PATIENCE)
         for entry in entries:
             kept.add(entry, "success")
-        asyncio.get_running_loop().call_later(0.05, go_on.set)
-        await kept.close()
+        closing = asyncio.ensure_future(kept.close())
+        await loop_turns()
+        assert not closing.done()
+        go_on.set()
+        await closing
         assert {outcome(pipeline, entry) for entry in entries} == {"success"}
         thread.join()
 

@@ -7,6 +7,9 @@ import pytest
 from checkrein.doors.gateway.messages import MISSING_CAPABILITY, RpcError, notification
 from checkrein.doors.gateway.seats import Latest, Seat, Seats
 from doors.gateway.back import is_running
+from doors.gateway.loop_turns import loop_turns
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import soon
 
 
@@ -57,39 +60,41 @@ def test_a_question_is_remembered_for_the_flight_it_belongs_to(house):
 
 
 def test_a_seat_that_stays_empty_is_given_away(house, user_settings):
-    user_settings("[gateway]\nidle_seconds = 3\n")
+    user_settings("[gateway]\nidle_seconds = 600\n")
 
     async def work():
         async with house.opened() as hub:
             seats = Seats(hub)
             with seats.flight("chat", "s1", "one", Silent()) as (seat, _):
-                await asyncio.sleep(3.2)
+                await pass_seconds(700)
                 assert hub.clients["chat:s1"] is seat
-            await asyncio.sleep(1.6)
+            await pass_seconds(400)
             with seats.flight("chat", "s1", "two", Silent()) as (same, _):
                 assert same is seat
             # Its time begins again.
-            await asyncio.sleep(1.6)
+            await pass_seconds(400)
             assert "chat:s1" in hub.clients
-            await soon(lambda: "chat:s1" not in hub.clients)
+            await pass_seconds(400)
+            assert "chat:s1" not in hub.clients
             assert seats.seat("chat", "s1") is not seat
 
-    asyncio.run(work())
+    run_on_moved_loop(work())
 
 
 def test_each_session_has_a_private_servers_process_of_its_own(visitor, user_settings):
-    user_settings("[gateway]\nidle_seconds = 1\n")
+    user_settings("[gateway]\nidle_seconds = 600\n")
     visitor.house.server(trusted=True, share="client")
     visitor.open()
 
     async def work():
-        one, again, two = [
-            (await visitor.made("env", session=session)).text for session in ("s1", "s1", "s2")
-        ]
+        one, again = [(await visitor.made("env", session="s1")).text for _ in range(2)]
+        # From here on nobody waits long for a session to come back.
+        user_settings("[gateway]\nidle_seconds = 1\n")
+        two, last = [(await visitor.made("env", session=session)).text for session in ("s2", "s1")]
         assert one == again != two
         shared = visitor.gateway.servers()[0]["pid"]
         assert str(shared) not in (one, two)
-        await soon(lambda: not is_running(int(one)) and not is_running(int(two)))
+        await soon(lambda: not any(is_running(int(each)) for each in (one, two, last)))
         assert is_running(shared) and [each["label"] for each in visitor.gateway.clients()] == []
 
     asyncio.run(work())
@@ -119,17 +124,17 @@ def test_how_far_it_is_is_told_as_the_latest_word_of_it():
         latest = Latest(asyncio.get_running_loop(), heard.append)
         for step in range(1_000):
             latest.send(progress(progress=step, total=1_000))
-        await asyncio.sleep(0.01)
+        await loop_turns()
         assert heard == ["999 of 1000"]
         latest.send(progress(progress=1.5))
-        await asyncio.sleep(0.01)
+        await loop_turns()
         latest.send(progress(message="x" * 10_000, progress=2))
         latest.send(notification("notifications/message", {"data": "no step"}))
-        await asyncio.sleep(0.01)
+        await loop_turns()
         assert heard[1:] == ["1.5", "x" * 500]
         latest.send(progress(progress=3))
         latest.over = True
-        await asyncio.sleep(0.01)
+        await loop_turns()
         assert len(heard) == 3
 
     asyncio.run(work())
@@ -141,7 +146,7 @@ def test_whatever_a_server_calls_its_progress_is_a_line(step):
         heard = []
         latest = Latest(asyncio.get_running_loop(), heard.append)
         latest.send(progress(progress=step, total=step, message=step))
-        await asyncio.sleep(0.01)
+        await loop_turns()
         assert len(heard) == 1 and isinstance(heard[0], str)
 
     asyncio.run(work())

@@ -18,6 +18,8 @@ from checkrein.doors.gateway.stdio_pipe import StdioPipe, environment
 from checkrein.settings.servers import ServerSpec
 from checkrein.settings.sources import state_dir
 from doors.gateway.back import GOOD, is_running, spec_of, write
+from doors.gateway.moved_loop import pass_seconds
+from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import PATIENCE, soon, until
 
 # Says who it is, then goes on as the test wants.
@@ -63,7 +65,13 @@ def run(spec, use):
         assert len(ends.ends) == 1
         return ends
 
-    return asyncio.run(main())
+    return run_on_moved_loop(main())
+
+
+async def patience_ends():
+    """The time is over in which a process may leave by itself, and then because it was told to."""
+    for _ in range(2):
+        await pass_seconds(stdio_pipe._TERM_SECONDS)
 
 
 def test_messages_go_both_ways_whatever_their_size(tmp_path):
@@ -251,6 +259,9 @@ def test_one_that_closes_its_output_and_lives_on_is_ended(tmp_path):
 def test_everything_it_started_ends_with_it_even_when_it_does_not_want_to(tmp_path):
     async def use(ends):
         await soon(lambda: ends.heard)
+        closing = asyncio.create_task(ends.pipe.close())
+        await patience_ends()
+        await closing
 
     ends = run(spec_of(tmp_path, STUBBORN + FOREVER), use)
     assert len(ends.pids()) == 2 and not any(map(is_running, ends.pids()))
@@ -291,10 +302,11 @@ def test_closing_goes_on_when_whoever_waits_for_it_stops_waiting(tmp_path):
         await asyncio.sleep(0)
         closing.cancel()
         await asyncio.gather(closing, return_exceptions=True)
+        await patience_ends()
         await soon(lambda: not any(map(is_running, ends.pids())))
         await ends.pipe.close()
 
-    asyncio.run(main())
+    run_on_moved_loop(main())
 
 
 def test_closing_what_was_never_opened_is_nothing(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from checkrein.doors.gateway import passing
 from checkrein.doors.gateway.streams import Streams
 from doors.gateway.ends import WAYS, Ends
+from doors.gateway.loop_turns import loop_turns
 from doors.gateway.test_front_stdio import loops
 from patience import PATIENCE, soon
 
@@ -182,7 +183,7 @@ def test_reading_can_be_held_back(run):
         line.transport.pause_reading()
         line.transport.pause_reading()
         await ends.write(b"wait")
-        await asyncio.sleep(0.02)
+        await loop_turns()
         assert (line.heard, line.transport.is_reading()) == (b"", False)
         line.transport.resume_reading()
         line.transport.resume_reading()
@@ -223,7 +224,7 @@ def test_much_both_ways_with_a_slow_reader_arrives_whole(run):
         while len(got) < sum(map(len, sent)):
             got += await ends.read(chance.choice([10, 3_000, 200_000]))
             if chance.random() < 0.01:
-                await asyncio.sleep(0.002)
+                await loop_turns()
         await writing
         await soon(lambda: len(line.heard) == len(told))
         assert hashlib.sha256(got).digest() == hashlib.sha256(b"".join(sent)).digest()

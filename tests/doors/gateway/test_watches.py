@@ -31,7 +31,8 @@ def test_a_resource_is_subscribed_to_once_and_let_go_when_the_last_one_leaves(ho
         await two.ask("resources/unsubscribe", {"uri": "note://one"})
         # Who is not subscribed takes nothing from who is.
         await two.ask("resources/unsubscribe", {"uri": "note://one"})
-        await asyncio.sleep(0.05)
+        # The server has read whatever was sent to it before this.
+        await one.ask("resources/read", {"uri": "note://one"})
         assert len(sent(house)) == 1
         one.leave()
         await soon(lambda: sent(house)[1:] == [{"resources/unsubscribe": "note://one"}])

@@ -184,7 +184,10 @@ def test_a_question_of_a_server_that_died_is_taken_back(house):
 def test_a_result_that_comes_before_the_answer_leaves_nothing_broken(house):
     async def work():
         guest = await house.guest(answers={})
-        assert told(await guest.call("srv__early")) == "not waited for"
+        task = asyncio.ensure_future(guest.call("srv__early"))
+        await soon(lambda: guest.asked)
+        house.let_early_finish()
+        assert told(await task) == "not waited for"
         guest.reply(guest.asked[0], ACCEPT)
         await soon(lambda: any("unasked" in line for line in house.log()))
         assert not (await guest.call("srv__echo")).get("isError")

@@ -11,6 +11,7 @@ from checkrein.doors.hooks import files, plugin
 from checkrein.doors.hooks.registrations import entries
 from checkrein.errors import InputError
 from checkrein.hookclient import client_command
+from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent.parent
 CLAUDE = "node_modules/@anthropic-ai/claude-code-linux-x64/claude"
@@ -82,7 +83,7 @@ def test_claude_code_accepts_the_plugin(folder, tmp_path):
 
     def validate(path):
         return subprocess.run(
-            [*words, path], check=False, env=environment, capture_output=True, text=True, timeout=60
+            [*words, path], check=False, env=environment, capture_output=True, text=True, timeout=PATIENCE
         )
 
     good = validate(folder)

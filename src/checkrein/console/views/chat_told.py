@@ -6,7 +6,7 @@ first of it at once, then at most as often as an eye follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
@@ -44,10 +44,13 @@ class _Written:
 
 
 class Teller:
-    """Knows what one open page was told of messages that are being written. Not for two threads at once."""
+    """Knows what one open page was told of messages that are being written. Not for two threads at once.
 
-    def __init__(self, visit: Visit, found: Facts) -> None:
-        self._visit = visit
+    `clock` measures how long a block takes to make.
+    """
+
+    def __init__(self, visit: Visit, found: Facts, clock: Callable[[], float] = monotonic) -> None:
+        self._visit, self._clock = visit, clock
         self._session = found["session"]
         self._written: dict[tuple[str, int], _Written] = {}
         self._open: set[str] = set()
@@ -106,9 +109,9 @@ class Teller:
         for (message, part), each in self._written.items():
             if not each.changed or (now < each.due and not all_of_it):
                 continue
-            begun = monotonic()
+            begun = self._clock()
             first, blocks = each.growing.step()
-            took = monotonic() - begun
+            took = self._clock() - begun
             each.changed = False
             each.due = now + max(PAUSE_SECONDS, each.growing.size / _CHARACTERS_A_SECOND, _TIMES * took)
             told = {"message": message, "part": part, "kind": each.kind, "first": first}

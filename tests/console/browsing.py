@@ -53,6 +53,11 @@ def pipeline():
     made.close()
 
 
+def drawn(tab):
+    """Return once the page has put in place what it has received: it has drawn two pictures since."""
+    tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def accept(verb, notes):
     """Add this server as `notes`, start it, and accept all it says."""
     verb("upstream.add", name="notes", entry={"command": notes.words[0], "args": notes.words[1:]})

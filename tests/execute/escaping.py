@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import os
 
+from ground import FULL
+
 from checkrein.execute.sandbox import Answer, Limits, Paused, Tool
 from patience import PATIENCE
 
 TOOLS = tuple(Tool(name) for name in ("safe__read", "danger__delete", "scoped__write"))
 MEMORY = 64 << 20
 # Of those that try to get out many never end by themselves; what is to succeed has much time.
-LIMITS, LONG = Limits(seconds=1.0, memory=MEMORY), Limits(seconds=PATIENCE, memory=MEMORY)
+LIMITS = Limits(seconds=1.0 if FULL else 0.5, memory=MEMORY)
+LONG = Limits(seconds=PATIENCE, memory=MEMORY)
 SECRET = "canary-6f1e77"
 
 

@@ -113,7 +113,7 @@ def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
 
 def test_a_script_that_computes_makes_no_room():
     async def use(engine):
-        looping = asyncio.ensure_future(run_in(engine, "for (;;);", limits=Limits(seconds=1.0)))
+        looping = asyncio.ensure_future(run_in(engine, "for (;;);", limits=Limits(seconds=0.3)))
         # It has the only seat.
         await asyncio.sleep(0)
         found = await run_in(engine, "1 + 1", echo)

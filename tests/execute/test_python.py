@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from checkrein.errors import InputError
+from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_prelude import Names
 from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_state import pack, unpack
@@ -109,11 +110,11 @@ def test_many_scripts_at_once():
 
 def test_an_endless_script_ends_in_time_and_keeps_no_worker_busy():
     async def use(engine):
-        step = await run_in(engine, "while True:\n    pass", limits=Limits(seconds=1))
+        step = await run_in(engine, "while True:\n    pass", limits=Limits(seconds=0.3))
         await soon(lambda: not any(state(pid) == "R" for pid in workers()), failing="it still computes")
         return step
 
-    assert with_engine(use) == Failed("time", "The script computed for longer than 1 seconds.")
+    assert with_engine(use) == Failed("time", "The script computed for longer than 0.3 seconds.")
 
 
 def test_others_run_while_a_script_computes():
@@ -140,21 +141,22 @@ def _cpu(pid):
 
 
 def test_waiting_costs_nothing_and_suspending_gives_no_fresh_time():
-    burn = "import time\nuntil = time.time() + 0.3\nwhile time.time() < until:\n    pass\n"
+    burn = "import time\nuntil = time.time() + 0.1\nwhile time.time() < until:\n    pass\n"
 
     async def use(engine):
         session = await engine.open(TOOLS, LONG)
         step = await session.start(burn + "await fs__read(n=1)")
         assert isinstance(step, Paused)
         spent = session.interpreter.spent
-        await asyncio.sleep(0.1)
+        # Another script has all the time it wants meanwhile.
+        await run_in(engine, burn)
         assert session.interpreter.spent == spent
         dumped = await session.dump()
         assert unpack(dumped).spent == spent
-        with pytest.raises(DamagedError, match=r"longer than 0\.2 seconds"):
-            await engine.load(dumped, TOOLS, Limits(seconds=0.2))
+        with pytest.raises(DamagedError, match=r"longer than 0\.05 seconds"):
+            await engine.load(dumped, TOOLS, Limits(seconds=0.05))
         session = await engine.load(dumped, TOOLS, LONG)
-        assert session.interpreter.spent > spent > 0.3
+        assert session.interpreter.spent > spent > 0.1
         return await follow(session, step)
 
     assert with_engine(use) == Ended({"n": 1})
@@ -229,19 +231,37 @@ def test_closing_ends_what_runs():
     assert workers() == {}
 
 
+class Ahead(asyncio.SelectorEventLoop):
+    """A loop whose clock can be put forward."""
+
+    ahead = 0.0
+
+    def time(self):
+        return super().time() + self.ahead
+
+
 def test_closing_while_others_are_in_line_or_asleep():
     async def use(engine):
         sleeper, second = await engine.open(TOOLS, LONG), await engine.open(TOOLS, LONG)
-        asleep = asyncio.ensure_future(sleeper.start("await asyncio.sleep(1)"))
+        asleep = asyncio.ensure_future(sleeper.start("await asyncio.sleep(50)"))
         await soon(lambda: isinstance(sleeper.interpreter.at, Waiting))
         in_line = asyncio.ensure_future(second.start("1"))
         await soon(lambda: engine.seats.crowded)
         await second.close()
         await sleeper.close()
+        asyncio.get_running_loop().ahead += 50
         steps = await asyncio.gather(asleep, in_line)
         return [*steps, await run_in(engine, "3")]
 
-    first, second, third = with_engine(use, workers=1)
+    async def go():
+        engine = PythonEngine(workers=1)
+        try:
+            return await use(engine)
+        finally:
+            await engine.close()
+
+    with asyncio.Runner(loop_factory=Ahead) as runner:
+        first, second, third = runner.run(go())
     assert first.kind == second.kind == "crash"
     assert third == Ended(3)
 
@@ -330,11 +350,17 @@ def test_closed_engines_start_again_and_dumped_sessions_are_over():
     assert with_engine(use) == Ended(1)
 
 
+async def _turns(count):
+    """Let the loop turn so many times."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 def test_a_worker_that_comes_when_nobody_waits_any_more_is_gone():
     async def use(engine):
-        for _ in range(12):
+        for moment in range(12):
             hiring = asyncio.ensure_future(engine.hire(Wanted(Names(TOOLS, ""), LONG), checked=False))
-            await asyncio.sleep(random.random() / 100)
+            await _turns(2**moment)
             hiring.cancel()
             await asyncio.wait([hiring])
             if not hiring.cancelled():
@@ -350,9 +376,9 @@ def test_a_worker_that_comes_when_nobody_waits_any_more_is_gone():
 @pytest.mark.invariant("one that comes for somebody who has given up is ended with the others")
 def test_a_worker_that_comes_while_everything_ends_ends_too():
     async def use(engine):
-        for _ in range(8):
+        for moment in range(8):
             starting = asyncio.ensure_future(run_in(engine, "await fs__read(n=1)"))
-            await asyncio.sleep(random.random() / 200)
+            await _turns(4**moment)
             await engine.close()
             assert not engine._idle and not engine._coming
             await asyncio.wait([starting], timeout=PATIENCE)

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from checkrein.execute import python_interpreter
+from checkrein.execute.python import PythonEngine
 from checkrein.execute.python_console import Console
 from checkrein.execute.python_failures import Fault
 from checkrein.execute.python_interpreter import Interpreter, StoppedError
@@ -14,6 +15,7 @@ from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_words import Completed, System, answer, feed
 from checkrein.execute.python_worker import LostError
 from checkrein.execute.sandbox import Limits
+from own_time import run_in_own_time
 from patience import PATIENCE, soon
 from scripts import TOOLS, freeze, with_engine, workers
 
@@ -106,9 +108,11 @@ def test_a_turn_without_end_is_ended():
 def test_a_turn_that_is_stopped_says_why():
     async def use(interpreter, _engine):
         await interpreter.begin(checked=False)
-        asyncio.get_running_loop().call_later(0.05, interpreter.stop, Fault("output", "too much"))
+        turn = asyncio.ensure_future(fed(interpreter, "while True: pass"))
+        await soon(lambda: interpreter.worker.busy)
+        interpreter.stop(Fault("output", "too much"))
         with pytest.raises(StoppedError, match="too much"):
-            await fed(interpreter, "while True: pass")
+            await turn
 
     with_interpreter(use)
 
@@ -180,23 +184,23 @@ class Silent:
 def test_a_turn_that_began_late_has_all_of_its_own_time():
     """What was to end the first turn comes while the second is under way, and leaves it alone."""
 
-    async def use(engine):
-        silent = Silent()
+    async def timed():
+        silent, engine = Silent(), PythonEngine(workers=1)
 
         async def hire(_wanted, *, checked):
             return silent
 
-        interpreter = Interpreter(Hires(engine, hire), within(0.2), console())
+        clock = asyncio.get_running_loop().time
+        interpreter = Interpreter(Hires(engine, hire), within(20.0), console(), clock)
         await interpreter.begin(checked=False)
-        await asyncio.sleep(0.4)
-        happened = []
-        # A turn has its 0.2 seconds and 0.6 of grace. Timers of one loop come in their order.
-        asyncio.get_running_loop().call_later(0.55, happened.append, "most of its time is over")
-        with pytest.raises(StoppedError, match=r"0\.2 seconds"):
-            await asyncio.wait_for(fed(interpreter, "1"), PATIENCE)
-        return happened
+        await asyncio.sleep(15.0)
+        began = clock()
+        with pytest.raises(StoppedError, match="20 seconds"):
+            await fed(interpreter, "1")
+        return clock() - began
 
-    assert with_engine(use, workers=1) == ["most of its time is over"]
+    # Its own seconds, and some grace.
+    assert 20 <= run_in_own_time(timed) < 21
 
 
 def test_a_turn_that_is_given_up_ends_with_its_worker():

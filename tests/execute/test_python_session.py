@@ -211,8 +211,8 @@ def test_sleeping_is_real_and_costs_the_script_s_time():
 
 def test_sleeps_that_begin_together_pass_together():
     """One after the other they would take longer than the script may."""
-    each = LONG.seconds / 50
-    assert run(f"len(await asyncio.gather(*[asyncio.sleep({each}) for i in range(100)]))") == Ended(100)
+    each = LONG.seconds / 200
+    assert run(f"len(await asyncio.gather(*[asyncio.sleep({each}) for i in range(400)]))") == Ended(400)
     naps = "async def nap(n, s):\n    await asyncio.sleep(s)\n    order.append(n)\n"
     source = f"order = []\n{naps}await asyncio.gather(nap('long', 0.3), nap('short', 0.1))\norder"
     assert run(source) == Ended(["short", "long"])

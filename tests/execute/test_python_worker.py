@@ -15,7 +15,7 @@ from checkrein.execute import python_worker
 from checkrein.execute.python_wire import part
 from checkrein.execute.python_words import Completed, Done, Refused, configure, feed
 from checkrein.execute.python_worker import LostError, NoInterpreterError, program, started
-from patience import PATIENCE, soon
+from patience import PATIENCE, soon, until
 from scripts import freeze, state, workers
 
 FRESH = {"seconds": PATIENCE, "memory": 64 << 20, "checked": False, "stubs": ""}
@@ -248,15 +248,25 @@ def test_requests_are_of_the_schema_the_worker_knows():
 
 
 def test_one_that_is_gone_before_it_is_asked_is_heard_of_at_once():
-    """However much of a question it was asked, and whichever of its pipes breaks first."""
+    """However much of a question it was asked, and whatever of its end is seen by then."""
+
+    async def nothing(_worker):
+        pass
+
+    async def dead(worker):
+        # The loop does not turn meanwhile: it has not heard of it.
+        until(lambda: state(worker.pid) == "Z")
+
+    async def lost(worker):
+        await soon(lambda: worker.lost)
 
     async def go():
         for size in (1, 1 << 10, 1 << 20):
-            for pause in (0.0, 0.001, 0.01):
+            for seen in (nothing, dead, lost):
                 worker = await started(program())
                 await ready(worker)
                 os.kill(worker.pid, signal.SIGKILL)
-                await asyncio.sleep(pause)
+                await seen(worker)
                 with pytest.raises(LostError):
                     await asyncio.wait_for(worker.ask(feed("#" * size, checked=False)), PATIENCE)
                 await worker.bury()

@@ -11,7 +11,7 @@ from checkrein import peers
 from checkrein.ledger.entries import body_of_row
 from checkrein.store import records
 from checkrein.store.agents import Session, put_session
-from patience import until
+from patience import PATIENCE, until
 
 from .conftest import Program
 
@@ -111,7 +111,7 @@ def test_no_token_changes_where_a_key_is_sent_to(program, talker, method, path, 
 
 ASK = """
 import http.client, sys
-line = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=10)
+line = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
 line.request("GET", sys.argv[3], None, {"Authorization": "Bearer " + sys.argv[2]})
 answer = line.getresponse()
 print(answer.status, answer.read().decode())
@@ -120,7 +120,7 @@ print(answer.status, answer.read().decode())
 
 def ask_apart(program, path, **more):
     words = [sys.executable, "-c", ASK, str(program.console.port), program.token, f"/api/v1{path}"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30, **more)
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE, **more)
     status, _, body = done.stdout.partition(" ")
     return int(status), json.loads(body)
 

@@ -4,6 +4,7 @@ import http.client
 import json
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -177,7 +178,7 @@ def test_a_body_without_a_length_is_counted(program):
     assert (answer.status, answer.code) == (413, "too_large")
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     method=st.sampled_from(["GET", "POST", "PATCH", "DELETE", "HEAD"]),
     parts=st.lists(

@@ -5,7 +5,6 @@ import contextlib
 import json
 import socket
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from checkrein.console.api import following
 from checkrein.console.serving import Console
 from console.api.conftest import Program
-from patience import PATIENCE, until
+from patience import PATIENCE, soon, until
 
 
 def event(response):
@@ -167,12 +166,12 @@ def test_whoever_leaves_at_once_takes_no_place_away(program, console):
 
 
 def test_whoever_leaves_while_the_line_opens_leaves_nobody_reachable_behind(console, monkeypatch):
-    entered, left = threading.Event(), threading.Event()
+    entered, may_enter, left = threading.Event(), threading.Event(), threading.Event()
 
     @contextlib.contextmanager
     def slowly():
         entered.set()
-        time.sleep(0.2)
+        assert may_enter.wait(PATIENCE)
         yield
         left.set()
 
@@ -181,9 +180,9 @@ def test_whoever_leaves_while_the_line_opens_leaves_nobody_reachable_behind(cons
 
     async def leave():
         first = asyncio.ensure_future(anext(following._lines(console.desk, caller, "s1", "e-0")))
-        while not entered.is_set():
-            await asyncio.sleep(0.005)
+        await soon(entered.is_set)
         first.cancel()
+        asyncio.get_running_loop().call_soon(may_enter.set)
         await asyncio.wait([first])
 
     asyncio.run(leave())

@@ -141,7 +141,7 @@ def test_a_provider_nobody_can_reach_is_no_mistake_of_who_asks(asks, talk, unuse
 def test_a_provider_that_says_nothing_in_time_is_told_apart(asks, talk, silent):
     folder = user_file().parent
     folder.mkdir(parents=True, exist_ok=True)
-    user_file().write_text("[connections]\ntimeout_seconds = 1\n")
+    user_file().write_text("[connections]\ntimeout_seconds = 0.2\n")
     talk.models.set("mute", "compatible", base_url=silent)
     assert asks("POST", "/providers/mute/refresh", {}, 504)["error"]["code"] == "provider.silent"
 

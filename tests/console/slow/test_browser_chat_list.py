@@ -88,9 +88,10 @@ def test_a_menu_stays_open_while_the_list_changes(open_tab, made, talk):
     while not held:
         tab.wait_for_timeout(10)
     opened = menu(tab, "Plums")
-    with tab.expect_response("**/chat/list?*"):
+    with tab.expect_response("**/chat/list?*") as answered:
         held[0].continue_()
-    tab.wait_for_timeout(100)
+    answered.value.finished()
+    browsing.drawn(tab)
     assert opened.get_by_role("link", name="Export as JSON").is_visible()
     # What is new is shown once the menu is closed.
     opened.get_by_role("link", name="Export as JSON").press("Escape")
@@ -193,11 +194,12 @@ def test_compressed_by_hand(open_tab, made):
     marker = tab.locator("[data-compressed]")
     marker.locator("summary").click()
     # It stays open when the page looks anew.
-    with tab.expect_response("**/conversation?*"):
+    with tab.expect_response("**/conversation?*") as answered:
         tab.locator("[data-conversation]").evaluate(
             "each => each.dispatchEvent(new Event('expired', { bubbles: true }))"
         )
-    tab.wait_for_timeout(100)
+    answered.value.finished()
+    browsing.drawn(tab)
     assert marker.get_by_text("quince").is_visible()
     say(tab, "/recall quince")
     answer(tab, "I know quince.")
@@ -231,9 +233,10 @@ def test_of_two_dialogs_the_one_asked_for_last_is_shown(open_tab, made):
     dialog = tab.get_by_role("dialog")
     dialog.get_by_role("heading", name="Settings of this conversation").wait_for()
     route, tools = held[0]
-    with tab.expect_response("**/tools"):
+    with tab.expect_response("**/tools") as answered:
         route.fulfill(response=tools)
-    tab.wait_for_timeout(100)
+    answered.value.finished()
+    browsing.drawn(tab)
     assert dialog.get_by_role("heading", name="Settings of this conversation").is_visible()
     assert tab.troubles == []
 

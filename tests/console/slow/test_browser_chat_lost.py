@@ -63,7 +63,7 @@ def test_reloaded_while_it_writes(open_tab, path):
 
 
 def test_a_look_that_comes_late_does_not_take_the_end_of_the_answer_back(open_tab, path, talk):
-    tab, looks = open_tab(path=path), []
+    tab, other, looks = open_tab(path=path), open_tab(path=path), []
     in_the_middle(tab)
     tab.route(
         "**/conversation?*",
@@ -73,7 +73,8 @@ def test_a_look_that_comes_late_does_not_take_the_end_of_the_answer_back(open_ta
     tab.locator("[data-conversation]").evaluate(EXPIRED)
     while not looks or talk("chat.session", id=path.rpartition("/")[2])["run"]:
         tab.wait_for_timeout(20)
-    tab.wait_for_timeout(500)
+    # Open pages are told the end before this one sees what it looked for.
+    whole(other)
     route, seen = looks[0]
     assert "data-writing" in seen.text()
     route.fulfill(response=seen)
@@ -83,7 +84,7 @@ def test_a_look_that_comes_late_does_not_take_the_end_of_the_answer_back(open_ta
 
 
 def test_a_look_nobody_answers_does_not_hold_up_what_is_told_for_ever(open_tab, path):
-    tab, held = open_tab(path=path), []
+    tab, other, held = open_tab(path=path), open_tab(path=path), []
     tab.clock.install()
     tab.route("**/conversation?*", lambda route: held.append(route))  # noqa: PLW0108 - it marks it
     tab.locator("[data-conversation]").evaluate(EXPIRED)
@@ -92,7 +93,7 @@ def test_a_look_nobody_answers_does_not_hold_up_what_is_told_for_ever(open_tab, 
         tab.wait_for_timeout(10)
     composer(tab).fill("/say Meanwhile.")
     composer(tab).press("Enter")
-    tab.wait_for_timeout(500)
+    answer(other, "Meanwhile.")
     assert not tab.locator(".said").count()
     tab.clock.run_for(20_000)
     answer(tab, "Meanwhile.")
@@ -193,10 +194,12 @@ def test_what_is_typed_into_a_card_survives_all_of_it(open_tab, path, restart):
     waiting(tab).locator("[data-unfold=message] > summary").click()
     field = waiting(tab).get_by_label("What the model is told")
     field.press_sequentially("not this")
-    restart()
+    with tab.expect_response("**/conversation?*") as looked:
+        restart()
+    looked.value.finished()
     tab.locator("[data-lost]").wait_for(state="hidden")
     tab.wait_for_selector("body[data-live]")
-    tab.wait_for_timeout(500)
+    browsing.drawn(tab)
     field.press_sequentially(" one")
     assert field.input_value() == "not this one"
     waiting(tab).get_by_role("button", name="Refuse with this reason").click()

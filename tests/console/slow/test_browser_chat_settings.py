@@ -176,7 +176,6 @@ def test_files_go_along_up_to_what_the_page_says(open_tab, path, talk):
     composer(tab).evaluate("each => { each.value = 'é'.repeat(900000); }")
     tab.get_by_role("button", name="Send").click()
     tab.get_by_text("This is too much for one message.").wait_for()
-    tab.set_default_timeout(30_000)
     say(tab, "/say Seen.")
     answer(tab, "Seen.")
     parts = talk("chat.session", id=path.rpartition("/")[2])["messages"][0]["parts"]
@@ -199,7 +198,6 @@ def test_a_conversation_comes_back_up_to_what_the_page_says(open_tab, path, talk
     tab.get_by_text("large.json is larger than 11 MB, the most that can be imported.").wait_for()
     large.write_text(text + " " * (LIMITS["imported"] - len(text)))
     field.set_input_files(large)
-    tab.set_default_timeout(30_000)
     tab.get_by_role("button", name="Import").click()
     tab.get_by_text("“Trial” is here.").wait_for()
     assert tab.url != tab.base + path

@@ -2,6 +2,7 @@ import re
 from html import unescape
 
 import pytest
+from ground import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -137,7 +138,7 @@ def test_of_nobody(visitor):
     assert visitor.post("/chat/nobodys/settings/keep", EMPTY).status == 404
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wrote=st.fixed_dictionaries({}, optional={name: st.text(max_size=40) for name in FIELDS}))
 def test_whatever_is_sent_is_kept_or_refused_in_words(visitor, own, wrote):
     sent = {name: text.encode("utf-8", "replace") for name, text in wrote.items()}

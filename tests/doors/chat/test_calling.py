@@ -89,8 +89,11 @@ def test_a_reason_reaches_the_model_and_the_call_is_denied(talk):
 
 
 def test_status_time_and_output_are_whole_in_the_conversation_and_on_the_record(talk):
+    ahead, clock = [0.0], talk.pipeline.clock
+    talk.pipeline.clock = lambda: clock() + ahead[0]
+
     async def slowly(_call, _progress):
-        await asyncio.sleep(0.05)
+        ahead[0] = 5.0
         return text_result("42")
 
     talk.tools.does["notes__put"] = slowly
@@ -100,9 +103,9 @@ def test_status_time_and_output_are_whole_in_the_conversation_and_on_the_record(
     (call,) = talk.calls()
     assert (call.status, call.verdict, call.answered_by) == ("completed", "approved", "ada")
     assert call.output == {"content": [{"type": "text", "text": "42"}]}
-    assert call.completed_at - call.started_at >= 0.04
+    assert call.completed_at - call.started_at >= 5
     (view,) = talk.chat.session(id=talk.id)["calls"].values()
-    assert view["milliseconds"] >= 40
+    assert view["milliseconds"] >= 5_000
     entry = talk.entry(call)
     assert (entry.door, entry.answer, entry.outcome) == ("chat", "approved", "success")
     assert entry.completed_at is not None
@@ -473,22 +476,25 @@ def test_after_a_restart_the_tool_may_take_a_while_to_be_there(talking, talk):
     run = talk.say(PUT, "/then", "/results")
     talk.asked()
     kill(talk)
-    pipeline = opened()
+    pipeline, sought, up = opened(), threading.Event(), threading.Event()
 
     class Starting(Tools):
-        up = False
-
         async def tools(self, project=""):
-            await asyncio.sleep(0.2)
-            self.up = True
+            sought.set()
+            await asyncio.to_thread(up.wait, PATIENCE)
             return await super().tools()
 
         async def tool(self, name):
-            return await super().tool(name) if self.up else "The server `notes` is starting."
+            return await super().tool(name) if up.is_set() else "The server `notes` is starting."
 
     again = Talk(pipeline, Starting(pipeline, *talk.tools.all.values()), session=talk.id)
     (asked,) = again.asked()
-    again.approve(asked)
+    with ThreadPoolExecutor(1) as pool:
+        approving = pool.submit(again.approve, asked)
+        assert sought.wait(PATIENCE)
+        assert again.tools.ran == []
+        up.set()
+        approving.result()
     assert again.ended(run) == "done"
     assert again.tools.ran == [("notes__put", {"a": 1})]
     again.check()

@@ -1,13 +1,14 @@
 """Compressing a conversation: by itself or by hand, and nothing that was told is forgotten."""
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from chat_ground import told
 from checkrein.errors import CheckreinError, InputError
-from patience import until
+from patience import PATIENCE, until
 
 LIMIT = 32_000
 
@@ -131,11 +132,11 @@ def test_by_hand_while_a_model_answers_is_refused(talk):
 
 
 def test_while_it_compresses_nothing_is_sent(talk, monkeypatch):
-    gate = []
+    begun, go_on = threading.Event(), threading.Event()
 
     async def slowly(*_given, **_more):
-        gate.append(1)
-        await asyncio.sleep(0.3)
+        begun.set()
+        await asyncio.to_thread(go_on.wait, PATIENCE)
         return "- so"
 
     talk.finish("/long 300")
@@ -143,9 +144,10 @@ def test_while_it_compresses_nothing_is_sent(talk, monkeypatch):
     monkeypatch.setattr("checkrein.doors.chat.compressing._asked_once", slowly)
     with ThreadPoolExecutor(1) as pool:
         compressing = pool.submit(talk.chat.compress, session=talk.id, retention=0)
-        until(lambda: gate)
+        assert begun.wait(PATIENCE)
         with pytest.raises(InputError, match="already"):
             talk.say("hello")
+        go_on.set()
         assert compressing.result()["compressed"]
     assert talk.finish("hello") == "end"
 

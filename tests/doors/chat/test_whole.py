@@ -22,14 +22,18 @@ def test_what_came_of_it_is_handed_on():
 def test_who_is_stopped_hears_of_it_after_the_work_is_done():
     done = []
 
-    async def work():
-        await asyncio.sleep(0.05)
-        done.append("work")
-
     async def main():
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def work():
+            begun.set()
+            await go_on.wait()
+            done.append("work")
+
         task = asyncio.ensure_future(whole(work()))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         task.cancel()
+        asyncio.get_running_loop().call_soon(go_on.set)
         with pytest.raises(asyncio.CancelledError):
             await task
         done.append("stopped")

@@ -5,11 +5,12 @@ import time
 
 import pytest
 
-from checkrein.doors.chat import Message, Part, Run, writing
+from checkrein.doors.chat import Message, Part, Run
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.live import Live
 from checkrein.doors.chat.sessions import Sessions
 from checkrein.doors.chat.writing import Pen
+from patience import until
 
 
 @pytest.fixture
@@ -17,8 +18,24 @@ def sessions(pipeline):
     return Sessions(pipeline.store, time.time)
 
 
+class ByHand(asyncio.SelectorEventLoop):
+    """A loop whose clock is moved by hand."""
+
+    now = 0.0
+
+    def time(self):
+        return self.now
+
+
+async def passes(seconds):
+    """That time passes, and what is due then happens."""
+    asyncio.get_running_loop().now += seconds
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
 def with_pen(sessions, use):
-    """A pen in a session with one message; what was told is with it."""
+    """A pen in a session with one message; what was told is with it. Time passes only by hand."""
 
     async def main():
         session = sessions.create()
@@ -31,14 +48,15 @@ def with_pen(sessions, use):
         await use(pen)
         return session.id, line.take()
 
-    return asyncio.run(main())
+    with asyncio.Runner(loop_factory=ByHand) as runner:
+        return runner.run(main())
 
 
 def test_the_first_word_is_told_at_once_and_the_next_ones_together(sessions):
     async def use(pen):
         for word in ("one", " two", " three", " four"):
             pen.write(0, "text", word)
-        await asyncio.sleep(0.1)
+        await passes(0.1)
         pen.write(1, "thinking", "hm")
         await pen.end("completed")
 
@@ -75,21 +93,22 @@ def test_where_nothing_was_written_nothing_is_kept(sessions):
     assert [each.role for each in sessions.path(session)] == ["user"]
 
 
-def test_it_is_kept_now_and_then_while_it_is_written(sessions, monkeypatch):
-    monkeypatch.setattr(writing, "_KEEP_SECONDS", 0.02)
-    seen = []
+def test_it_is_kept_now_and_then_while_it_is_written(sessions):
+    def kept(session):
+        last = sessions.path(session)[-1]
+        return last.state == "streaming" and "".join(part.text for part in last.parts)
 
     async def use(pen):
-        for number in range(20):
-            pen.write(0, "text", f"w{number} ")
-            await asyncio.sleep(0.01)
-            path = await asyncio.to_thread(sessions.path, pen.session)
-            seen.append((path[-1].state, "".join(part.text for part in path[-1].parts)))
+        written = ""
+        for _ in range(3):
+            pen.write(0, "text", "word ")
+            await passes(1.0)
+            pen.write(0, "text", "now ")
+            written += "word now "
+            await asyncio.to_thread(until, lambda written=written: kept(pen.session) == written)
         await pen.end("completed", (Part(text="all of it"),), input_tokens=3, output_tokens=4)
 
     session, _ = with_pen(sessions, use)
-    streamed = [text for state, text in seen if state == "streaming"]
-    assert len(set(streamed)) > 2
     last = sessions.path(session)[-1]
     assert (last.state, last.parts, last.input_tokens, last.output_tokens) == (
         "completed",
@@ -121,7 +140,7 @@ def test_half_a_character_waits_for_its_other_half(sessions):
     async def use(pen):
         for piece in ("a\ud83d", "\ude00b", "\udc00c"):
             pen.write(0, "text", piece)
-            await asyncio.sleep(0.05)
+            await passes(0.05)
         await pen.end("completed")
 
     session, told = with_pen(sessions, use)

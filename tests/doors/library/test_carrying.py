@@ -43,7 +43,7 @@ def test_a_cancelled_tool_is_recorded_as_cancelled(gate, room):
 
         async def look():
             started.set()
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
         task = asyncio.create_task(gate.wrap(look)())
         await started.wait()

@@ -9,6 +9,7 @@ import pytest
 from checkrein import Denied, Gate, Suspended
 from checkrein.asking import Remember
 from checkrein.errors import InputError, RuleError
+from patience import soon
 
 
 def allow(user_settings, *tools):
@@ -245,8 +246,7 @@ def test_parallel_calls_are_answered_one_by_one(room):
 
     async def main():
         tasks = [asyncio.create_task(pick(n)) for n in range(4)]
-        while len(gate.pending()) < 4:
-            await asyncio.sleep(0.005)
+        await soon(lambda: len(gate.pending()) == 4)
         for each in gate.pending():
             n = each["input"]["n"]
             edited = {"n": 30} if n == 3 else None

@@ -31,11 +31,12 @@ class Opaque:
 
 def test_arguments_that_change_while_a_condition_is_awaited_do_not_run(room, user_settings):
     user_settings(LOOK)
-    gate, ran, given, asked = room.open(), [], [1], asyncio.Event()
+    gate, ran, given = room.open(), [], [1]
+    asked, may_answer = asyncio.Event(), asyncio.Event()
 
     async def needs(_given):
         asked.set()
-        await asyncio.sleep(0.02)
+        await may_answer.wait()
         return False
 
     async def look(at):
@@ -45,6 +46,7 @@ def test_arguments_that_change_while_a_condition_is_awaited_do_not_run(room, use
         task = asyncio.create_task(gate.wrap(look, needs_approval=needs)(given))
         await asked.wait()
         given.append(2)
+        may_answer.set()
         with pytest.raises(InputError, match="arguments changed"):
             await task
 

@@ -12,7 +12,7 @@ from checkrein import Denied, Suspended
 from checkrein.doors.library.denial import Refusal
 from checkrein.doors.library.reports import Reports
 from checkrein.errors import CheckreinError, InputError
-from patience import PATIENCE
+from patience import PATIENCE, soon
 
 LOOK = '[[rules]]\naction = "allow"\ntool = "look"\n'
 
@@ -20,16 +20,12 @@ LOOK = '[[rules]]\naction = "allow"\ntool = "look"\n'
 async def given_up(room, call, there, go):
     """Cancel a call once it is there, let it go on, and wait until the record says that it was."""
     task = asyncio.create_task(call)
-    while not there.is_set():
-        await asyncio.sleep(0.005)
+    await soon(there.is_set)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     go.set()
-    for _ in range(1000):
-        if room.entries() and room.last().result == "cancelled":
-            break
-        await asyncio.sleep(0.005)
+    await soon(lambda: room.entries() and room.last().result == "cancelled")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from checkrein.errors import InputError
-from patience import until
+from patience import soon, until
 
 
 def test_a_cancelled_task_withdraws_its_question(room):
@@ -17,8 +17,7 @@ def test_a_cancelled_task_withdraws_its_question(room):
 
     async def main():
         task = asyncio.create_task(pick(1))
-        while not gate.pending():
-            await asyncio.sleep(0.005)
+        await soon(gate.pending)
         entry = gate.pending()[0]["id"]
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

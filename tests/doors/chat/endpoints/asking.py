@@ -22,7 +22,7 @@ def settings(**connections):
 
 def hasty():
     """Settings under which silence is not waited for."""
-    return settings(timeout_seconds=0.6)
+    return settings(timeout_seconds=0.2)
 
 
 async def ask(model, text="hi", tools=("files__read",), system=None, heard=None):

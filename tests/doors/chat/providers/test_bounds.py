@@ -48,9 +48,9 @@ def converse(monkeypatch):
     monkeypatch.setattr(responses, "_PAUSES", ())
     made = []
 
-    def begin(endpoint, kind="compatible", **more):
+    def begin(endpoint, kind="compatible"):
         endpoint.__enter__()
-        providers = Providers(lambda: settings(**more))
+        providers = Providers(settings)
         providers.set("far", kind, base_url=endpoint.url, key="sk-mine-0123456789abcdef", models=["m1"])
         pipeline = opened()
         talk = Talk(pipeline, Tools(pipeline), models=providers)
@@ -83,7 +83,7 @@ each_kind = pytest.mark.parametrize("kind", ["compatible", "openai", "anthropic"
 def test_what_never_ends_is_cut_off_and_told(converse, kind, endless, monkeypatch):
     monkeypatch.setattr(bounds, "LARGEST", 1 << 20)
     endpoint = Endless(**endless)
-    talk = converse(endpoint, kind, timeout_seconds=10.0)
+    talk = converse(endpoint, kind)
     assert talk.finish("hello") == "error"
     (error,) = told(talk, "error")
     assert error["error"] in ("malformed", "refused", "server", "network"), error
@@ -105,8 +105,8 @@ def test_an_answer_is_not_taken_packed(converse, kind):
 
 @pytest.mark.parametrize("kind", ["compatible", "openai", "anthropic"])
 def test_who_only_says_that_it_is_there_is_given_up(converse, kind, monkeypatch):
-    monkeypatch.setattr(responses, "LONGEST_SILENCE", 0.8)
-    talk = converse(Endless(b": here\n\n", b": here\n\n", pause=0.05), kind, timeout_seconds=10.0)
+    monkeypatch.setattr(responses, "LONGEST_SILENCE", 0.3)
+    talk = converse(Endless(b": here\n\n", b": here\n\n", pause=0.05), kind)
     assert talk.finish("hello") == "error"
     assert told(talk, "error")[0]["error"] == "timeout"
     talk.check()
@@ -114,7 +114,7 @@ def test_who_only_says_that_it_is_there_is_given_up(converse, kind, monkeypatch)
 
 def test_a_summary_and_a_list_are_bounded_too(converse):
     endpoint = Endless(b'{"data": [', b"{}," * 20_000, kind="application/json")
-    talk = converse(endpoint, timeout_seconds=10.0)
+    talk = converse(endpoint)
     assert not talk.chat.provider_test(name="far")["ok"]
     assert endpoint.sent < bounds.LARGEST + ROOM
 

@@ -2,21 +2,26 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import patience
 from checkrein.doors.chat.providers import Picked, Providers, loading
 from checkrein.errors import InputError
 
+TESTS = Path(patience.__file__).parent
 CLIENTS = "checkrein.doors.chat.providers.clients"
 TALK = """
-import json, sys, time
+import json, sys
 from checkrein.doors.chat.chat import Chat
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from patience import until
 
 def loaded():
     return sorted(sys.modules)
@@ -29,15 +34,12 @@ session = chat.create()["id"]
 chat.sessions(), chat.session(id=session), chat.search(query="plover"), chat.models(), chat.providers()
 looked = loaded()
 chat.status()
-end = time.monotonic() + 60
-while not chat._providers._loading.done() and time.monotonic() < end:
-    time.sleep(0.01)
+until(chat._providers._loading.done)
 opened = loaded()
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 built = ModelMessagesTypeAdapter.pydantic_complete
 chat.send(session=session, text="/say hello")
-while chat.busy and time.monotonic() < end:
-    time.sleep(0.01)
+until(lambda: not chat.busy)
 said = chat.session(id=session)["messages"][-1]["parts"][0]["text"]
 told = {"looked": looked, "opened": opened, "built": built, "talked": loaded(), "said": said}
 print(json.dumps(told))
@@ -47,7 +49,8 @@ pipeline.close()
 
 
 def test_what_is_heavy_is_loaded_once_somebody_opens_chat_and_not_with_their_first_words():
-    done = subprocess.run([sys.executable, "-c", TALK], capture_output=True, text=True, check=True)
+    command, path = [sys.executable, "-c", TALK], {"PYTHONPATH": str(TESTS)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **path})
     found = json.loads(done.stdout)
     assert found["said"] == "hello"
     assert found["built"]

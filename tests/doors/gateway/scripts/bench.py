@@ -7,7 +7,7 @@ from checkrein.store.runs import calls_of, get_run, latest_runs
 from doors.gateway.house import SERVER, House
 from patience import PATIENCE, soon
 
-_SLEEPS = """        if gone.wait(float(arguments.get("seconds", 30))):
+_SLEEPS = """        if gone.wait(float(arguments.get("seconds", 600))):
             return
 """
 _IS_HELD = """        while not os.path.exists(LOG + ".go"):

@@ -15,7 +15,7 @@ def change(bench, sql, *given):
 @pytest.mark.invariant("a yes counts for the very call of the very run it was given to, as the ledger has it")
 def test_a_yes_to_one_call_is_no_yes_to_another(bench):
     """The store is made to say that a dangerous call's question is the harmless one that was approved."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -40,7 +40,7 @@ def test_a_yes_to_one_call_is_no_yes_to_another(bench):
 
 
 def test_a_script_put_away_before_anybody_was_asked_is_asked_about_after_a_restart(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -64,7 +64,7 @@ def test_a_script_put_away_before_anybody_was_asked_is_asked_about_after_a_resta
 
 
 def test_a_person_may_answer_in_the_tools_place(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -88,7 +88,7 @@ def test_the_same_call_again_is_asked_about_again(bench):
 
 
 def test_an_edited_call_that_does_not_fit_is_not_sent(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -123,7 +123,7 @@ async def taken_up(bench, code, meanwhile):
 @pytest.mark.invariant("an approved call runs at most once, whatever is resumed, sent again or killed")
 def test_an_approval_that_was_used_before_runs_nothing(bench):
     """Another server began the call and was killed before it could write that down in the journal."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         code = "try { await codemode.srv__echo({}); return 'ran'; } catch (e) { return e.message; }"
@@ -135,7 +135,7 @@ def test_an_approval_that_was_used_before_runs_nothing(bench):
 
 @pytest.mark.invariant("a deny that came after the yes outranks it")
 def test_a_deny_that_comes_between_the_yes_and_the_call_outranks_the_yes(bench, add):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         found, ran = await taken_up(bench, CODE % "/tmp/x", lambda _entry: add("deny", "echo"))
@@ -146,7 +146,7 @@ def test_a_deny_that_comes_between_the_yes_and_the_call_outranks_the_yes(bench, 
 
 @pytest.mark.invariant("a yes is to the tool as it was accepted when it was asked about")
 def test_a_yes_is_not_to_a_tool_that_was_accepted_anew_meanwhile(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     def changed():
         rows = {row["name"]: row["state"] for row in bench.hub.catalogue.review("srv")}

@@ -10,7 +10,7 @@ TOOL = "codemode_eval_supervised"
 
 
 def test_nobody_in_time_is_a_no(bench, clock):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -52,7 +52,7 @@ def test_an_agents_own_client_speaks_for_nobody(bench):
 
 
 def test_a_person_may_approve_other_arguments_and_those_are_executed(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -96,7 +96,7 @@ def test_a_yes_is_to_one_call_also_where_the_script_makes_the_same_call_twice(be
 
 
 def test_an_answer_in_the_inbox_leaves_the_same_call_beside_it_open(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})

@@ -58,7 +58,7 @@ def test_a_tools_failure_is_an_error_with_its_words(bench, call, message):
 
 def test_a_tool_that_takes_too_long_is_given_up(bench):
     async def work():
-        bench.house.server("srv", trusted=True, timeout=0.3)
+        bench.house.server("srv", trusted=True, timeout=0.1)
         async with bench.opened():
             guest = await bench.house.guest()
             _, said, _ = outcome(await evaluate(guest, SAID % "slow({})"))
@@ -69,7 +69,7 @@ def test_a_tool_that_takes_too_long_is_given_up(bench):
 
 
 def test_a_server_that_is_away_is_said_and_nothing_ran(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})

@@ -15,7 +15,7 @@ CODE = "return (await codemode.srv__echo({})).content[0].text"
 
 def test_one_client_has_so_many_scripts_at_once(bench, monkeypatch):
     monkeypatch.setattr(desk_module, "MOST_LIVE", 2)
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -38,7 +38,7 @@ def test_a_script_that_is_too_long_is_not_even_kept(bench):
 
 
 def test_what_nobody_came_back_for_goes(bench, clock):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -56,7 +56,7 @@ def test_what_nobody_came_back_for_goes(bench, clock):
 
 
 def test_a_run_of_a_server_that_is_open_is_not_woken(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})

@@ -35,7 +35,7 @@ def flipped(text):
 
 @pytest.mark.parametrize("harm", ["edited", "truncated", "emptied", "swapped"])
 def test_suspended_bytes_that_are_not_what_was_put_away_do_not_run(bench, harm):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest, run_id, entry = await waiting(bench)
@@ -60,7 +60,7 @@ def test_suspended_bytes_that_are_not_what_was_put_away_do_not_run(bench, harm):
 @pytest.mark.parametrize("harm", ["edited", "swapped", "hash"])
 def test_arguments_that_were_changed_in_the_store_are_not_executed(bench, harm):
     """After a restart, where the store is all there is."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         _, run_id, entry = await waiting(bench)
@@ -91,7 +91,7 @@ def test_arguments_that_were_changed_in_the_store_are_not_executed(bench, harm):
 @pytest.mark.invariant("older bytes of the same run, put back with everything beside them, do not run again")
 def test_a_run_put_back_as_it_was_does_not_run_again(bench):
     """Everything of it, from before it ended: the row, its calls, its bytes."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest, run_id, entry = await waiting(bench)
@@ -132,7 +132,7 @@ def test_a_result_that_was_changed_is_not_shown(bench):
 
 
 def test_nothing_a_script_says_can_be_read_in_the_store(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
     code = "const secret = 'hush-hush'; await codemode.srv__echo({t: secret}); return secret;"
 
     async def work():
@@ -154,7 +154,7 @@ def records(bench, run_id):
 
 
 def test_a_run_whose_script_cannot_be_read_has_failed(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         _, run_id, _ = await waiting(bench)
@@ -209,7 +209,7 @@ def test_an_answer_is_on_the_record_before_the_next_call_reaches_its_server(benc
 
 def test_an_answer_is_on_the_record_before_the_script_is_put_away(bench, monkeypatch):
     monkeypatch.setattr(mail, "LATER", 3600.0)
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
     code = f"await codemode.srv__read_notes({{}}); {CODE}"
 
     async def work():

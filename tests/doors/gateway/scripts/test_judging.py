@@ -77,7 +77,7 @@ def test_arguments_that_do_not_fit_are_an_error_and_nothing_runs(bench):
 
 
 def test_a_tool_that_changed_meanwhile_is_not_called(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     def changed():
         return {row["name"]: row["state"] for row in bench.hub.catalogue.review("srv")}["echo"] == "changed"

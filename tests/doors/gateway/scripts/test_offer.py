@@ -5,7 +5,7 @@ import asyncio
 from checkrein.doors.gateway.scripts.offer import profile_of
 from checkrein.settings import Settings
 from checkrein.settings.check import apply
-from doors.gateway.scripts.bench import SETTINGS, evaluate, outcome, run
+from doors.gateway.scripts.bench import HELD, SETTINGS, evaluate, outcome, run
 from patience import soon
 
 OURS = {
@@ -84,14 +84,15 @@ def test_a_broken_settings_file_offers_nothing_and_refuses_everything(bench):
     async def work():
         guest = await bench.house.guest()
         code = """
-await codemode.srv__slow({seconds: 1});
+await codemode.srv__slow({});
 try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }"""
         started = asyncio.ensure_future(evaluate(guest, code))
         await soon(lambda: bench.house.ran("slow"))
         bench.settings("[evaluation]\nnonsense = 1\n")
+        bench.release()
         assert outcome(await started) == "denied" and bench.house.ran("echo") == []
 
-    run(bench, work)
+    run(bench, work, source=HELD)
 
 
 def test_a_name_is_a_profile_only_where_one_is():

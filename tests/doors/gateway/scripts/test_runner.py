@@ -222,7 +222,7 @@ def test_a_script_that_waits_holds_no_process_and_can_be_come_back_to(bench, lan
 
 @BOTH
 def test_a_restart_while_a_person_thinks_loses_nothing_and_runs_nothing_twice(bench, language):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -245,7 +245,7 @@ def test_a_restart_while_a_person_thinks_loses_nothing_and_runs_nothing_twice(be
 
 
 def test_an_answer_given_while_no_server_runs_is_found_at_the_start(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -271,7 +271,7 @@ def test_an_answer_given_while_no_server_runs_is_found_at_the_start(bench):
 
 @pytest.mark.invariant("exactly one goes on with a run, however many wait for its answers")
 def test_of_two_that_would_go_on_one_does(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -311,16 +311,17 @@ def test_a_policy_that_changes_while_a_script_runs_holds_from_its_next_call(benc
             evaluate(
                 guest,
                 """
-const first = await codemode.srv__slow({seconds: 1});
+const first = await codemode.srv__slow({});
 try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }""",
                 "codemode_eval_free",
             )
         )
         await soon(lambda: bench.house.ran("slow"))
         bench.settings(SETTINGS.replace("[evaluation.profiles.free]\n", FREE_NO_MORE))
+        bench.release()
         assert outcome(await started) == "denied" and bench.house.ran("echo") == []
 
-    run(bench, work)
+    run(bench, work, source=HELD)
 
 
 FREE_NO_MORE = '[evaluation.profiles.free]\ndenylist = ["srv__echo"]\n'
@@ -330,18 +331,19 @@ def test_a_profile_that_is_gone_lets_nothing_pass(bench):
     async def work():
         guest = await bench.house.guest()
         code = """
-await codemode.srv__slow({seconds: 1});
+await codemode.srv__slow({});
 try { await codemode.srv__echo({}); return "ran"; } catch (e) { return e.reason; }"""
         started = asyncio.ensure_future(evaluate(guest, code, "codemode_eval_free"))
         await soon(lambda: bench.house.ran("slow"))
         bench.settings(SETTINGS.replace("[evaluation.profiles.free]\n", ""))
+        bench.release()
         assert outcome(await started) == "denied"
 
-    run(bench, work)
+    run(bench, work, source=HELD)
 
 
 def test_a_deny_that_comes_before_the_answer_outranks_a_yes(bench, add):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -487,7 +489,7 @@ return said;"""
     [
         ({"result_kb": 1}, "return 'x'.repeat(5000)", "output"),
         ({"output_kb": 1}, "for (let n = 0; n < 5000; n++) console.log('x'.repeat(100))", "output"),
-        ({"seconds": 0.5}, "while (true) {}", "time"),
+        ({"seconds": 0.2}, "while (true) {}", "time"),
         ({}, "return }", "syntax"),
         ({}, "throw new Error('no')", "error"),
     ],
@@ -500,6 +502,7 @@ def test_a_script_that_goes_too_far_ends_and_says_why(bench, limits, code, kind)
         found = failure(await evaluate(guest, code))
         assert found["kind"] == kind and found["message"]
         assert bench.last_run().state == "failed" and not bench.hub.scripts.live
+        bench.set()
         assert outcome(await evaluate(guest, "return 1")) == 1
 
     run(bench, work)
@@ -587,7 +590,7 @@ def test_a_client_that_leaves_leaves_what_waits_to_wait(bench):
 
 
 def test_a_run_that_waits_can_be_cancelled_and_its_question_goes(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -606,7 +609,7 @@ def test_a_run_that_waits_can_be_cancelled_and_its_question_goes(bench):
 
 def test_a_run_that_died_after_a_rest_is_answered_from_its_journal(bench):
     """What was done is not done again; what was under way is said to be unknown."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
     code = """
 await codemode.srv__strict({n: 1});
 const seen = [(await codemode.srv__echo({n: 2})).content[0].text];
@@ -616,7 +619,7 @@ return seen;"""
     settings = SETTINGS.replace('asklist = ["srv__*"]\n', 'asklist = ["srv__strict"]\n', 1)
 
     async def work():
-        bench.settings(settings.replace(WAIT, "wait_seconds = 0.1\n"))
+        bench.settings(settings.replace(WAIT, "wait_seconds = 0.02\n"))
         guest = await bench.house.guest(answers={})
         said = await paused(guest, code)
         await bench.answer(said["waiting"][0]["question"])
@@ -663,7 +666,7 @@ def test_a_run_that_died_before_any_rest_has_failed(bench):
     "nobody is asked before the script is put away, so that nothing that waits can be lost"
 )
 def test_a_script_is_put_away_before_the_question_is_on_the_record(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})

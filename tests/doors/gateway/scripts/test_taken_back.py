@@ -57,7 +57,7 @@ def test_a_script_that_is_taken_back_while_it_is_written_down_ends(bench, skippe
 @pytest.mark.parametrize("word", ["approved", "denied"])
 def test_a_script_that_is_ended_while_it_goes_on_ends(bench, word):
     """The person answered, the run is claimed, and at that very moment somebody ends it."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})

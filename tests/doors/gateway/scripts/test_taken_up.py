@@ -10,7 +10,7 @@ from doors.gateway.scripts.bench import SETTINGS, WAIT, failure, outcome, paused
 from patience import soon
 
 # Only this one is asked about; everything else of the profile runs as it comes.
-ASKS_STRICT = SETTINGS.replace(WAIT, "wait_seconds = 0.1\n").replace(
+ASKS_STRICT = SETTINGS.replace(WAIT, "wait_seconds = 0.02\n").replace(
     'asklist = ["srv__*"]\n', 'asklist = ["srv__strict"]\n', 1
 )
 
@@ -91,7 +91,7 @@ return all.map((each) => each.status === "fulfilled" ? each.value.content[0].tex
 @pytest.mark.invariant("what a person wrote instead runs, or nothing does")
 def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
     """They are nowhere in the clear; when a restart lost them, the call as it was first must not run."""
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
@@ -116,7 +116,7 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
 def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(bench):
     """Though its tool only reads and the policy allows it by then."""
     source = SERVER.replace('tool("slow")', 'tool("slow", annotations={"readOnlyHint": True})')
-    asks = SETTINGS.replace(WAIT, "wait_seconds = 0.1\n")
+    asks = SETTINGS.replace(WAIT, "wait_seconds = 0.02\n")
     code = "try { await codemode.srv__slow({seconds: 0.01}); } catch (e) { return e.message; }"
 
     async def work():
@@ -140,7 +140,7 @@ def test_an_edited_call_that_was_under_way_is_not_sent_again_as_it_was_first(ben
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_call_nobody_was_asked_about_is_judged_when_its_script_is_taken_up(bench, allowed):
     """The server ended between putting the script away and asking: nothing of the call had begun."""
-    asks = SETTINGS.replace(WAIT, "wait_seconds = 0.1\n")
+    asks = SETTINGS.replace(WAIT, "wait_seconds = 0.02\n")
     code = "try { return (await codemode.srv__echo({})).content[0].text; } catch (e) { return e.reason; }"
 
     async def work():

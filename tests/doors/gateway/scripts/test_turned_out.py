@@ -12,7 +12,7 @@ LOOPS = "for (let n = 0; ; n++) { await codemode.srv__slow({seconds: 0.2, n}); }
 
 
 def test_scripts_that_wait_end_and_nobody_is_asked_about_them_any_more(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(owner="http:1", answers={})

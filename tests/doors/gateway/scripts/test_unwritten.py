@@ -27,7 +27,7 @@ def test_a_run_whose_end_could_not_be_written_ends_when_it_can_be(bench, monkeyp
             return await real(doing, **more)
 
         journal._write = write
-        bench.set(wait_seconds=1)
+        bench.set(wait_seconds=0.02)
         said = (await handed_in(guest, code))["structuredContent"]
         # Its own end was to be written, and then why it failed.
         await soon(lambda: refused > 1)

@@ -69,7 +69,7 @@ def test_a_state_is_good_for_its_owner_and_its_request_only(bench):
 
 
 def test_a_stateless_client_that_cannot_ask_waits_for_the_console(bench):
-    bench.set(wait_seconds=0.1)
+    bench.set(wait_seconds=0.02)
 
     async def work():
         guest = bench.house.passing(capabilities={})

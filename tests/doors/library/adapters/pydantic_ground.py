@@ -20,7 +20,8 @@ from pydantic_ai import (
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
-from checkrein.doors.library.adapters.pydantic_ai import _other, gated, results, waiting
+from checkrein.doors.library.adapters.pydantic_ai import _other as other
+from checkrein.doors.library.adapters.pydantic_ai import gated, results, waiting
 
 REQUESTS = TypeAdapter(DeferredToolRequests)
 

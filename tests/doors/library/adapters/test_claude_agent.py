@@ -11,6 +11,7 @@ from checkrein.testing import ScriptedGate, edit
 from doors.library.adapters.lazily import Lazily
 from doors.library.behaviour import PATHS, Heard, expected, project_for, seed_trust, write_settings
 from doors.library.rooms import entries_of, recorded
+from patience import soon
 
 sdk = Lazily("doors.library.adapters.claude_ground")
 
@@ -149,8 +150,7 @@ def test_where_claude_code_stops_waiting_the_question_is_withdrawn(tmp_path):
         asked = asyncio.create_task(
             sdk.judged(approvals, sdk.before("Write", {"file_path": "/tmp/a", "content": "x"}))
         )
-        while not gate.pending():
-            await asyncio.sleep(0.01)
+        await soon(gate.pending)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked

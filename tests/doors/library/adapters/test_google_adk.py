@@ -269,8 +269,7 @@ def test_where_the_program_may_not_answer_a_person_is_waited_for(tmp_path, monke
 
         async def main():
             going = asyncio.create_task(house.say(sdk.confirm(sdk.asked(events)["c1"])))
-            while not tried.is_set():
-                await asyncio.sleep(0.01)
+            await tried.wait()
             assert desk.booked == [] and not going.done()
             question = gate.pending()[0]["id"]
             await asyncio.to_thread(answer, question, "approved")

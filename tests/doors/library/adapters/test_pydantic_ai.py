@@ -369,6 +369,6 @@ def test_what_is_nested_too_deep_is_not_taken_for_the_text_that_describes_it():
     spec = SimpleNamespace(server="garden", name="water")
     call = ToolCall(tool="water", server="garden", arguments=asked("['x']"), call_id="c0")
     found, ctx = SimpleNamespace(kind="approval", call=call), SimpleNamespace(tool_call_id="c0")
-    assert sdk._other(found, spec, asked("['x']"), ctx) == ""
+    assert sdk.other(found, spec, asked("['x']"), ctx) == ""
     with pytest.raises(InputError, match="nested more than 128 deep"):
-        sdk._other(found, spec, asked(["x"]), ctx)
+        sdk.other(found, spec, asked(["x"]), ctx)

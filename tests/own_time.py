@@ -31,3 +31,12 @@ class OwnTime(asyncio.SelectorEventLoop):
 def run_in_own_time(work):
     with asyncio.Runner(loop_factory=OwnTime) as runner:
         return runner.run(work())
+
+
+class Ahead(asyncio.SelectorEventLoop):
+    """A loop whose clock can be put forward."""
+
+    ahead = 0.0
+
+    def time(self):
+        return super().time() + self.ahead

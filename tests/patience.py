@@ -1,8 +1,6 @@
-"""Time in tests, on a machine that may stand still: waiting for what must happen, and what a thing took."""
+"""Waiting for an event, however slow the machine is."""
 
 import asyncio
-import contextlib
-import threading
 import time
 
 PATIENCE = 60.0
@@ -35,38 +33,3 @@ class _Looking:
         self.value = self._check()
         assert self.value or not late, self._failing() if callable(self._failing) else self._failing
         return self.value
-
-
-class Awake:
-    """Seconds in which this process went on. For waits: what computes is measured by `time.thread_time`."""
-
-    def __init__(self):
-        self.seconds, self._over = 0.0, threading.Event()
-        self._thread = threading.Thread(target=self._count, daemon=True)
-
-    def _count(self):
-        last = time.monotonic()
-        while not self._over.wait(0.01):
-            now = time.monotonic()
-            # A longer step than this was slept through.
-            self.seconds += min(now - last, 0.1)
-            last = now
-
-    @classmethod
-    @contextlib.contextmanager
-    def during(cls):
-        counting = cls()
-        counting._thread.start()
-        try:
-            yield counting
-        finally:
-            counting._over.set()
-            counting._thread.join()
-
-
-async def within(work, seconds):
-    """What comes of it, in so many seconds awake."""
-    with Awake.during() as took:
-        found = await asyncio.wait_for(work, PATIENCE)
-    assert took.seconds < seconds
-    return found

@@ -18,6 +18,7 @@ from checkrein.execute.python_spares import Wanted
 from checkrein.execute.python_state import pack, unpack
 from checkrein.execute.python_words import Waiting
 from checkrein.execute.sandbox import Answer, DamagedError, Ended, Failed, Limits, Paused
+from own_time import Ahead
 from patience import PATIENCE, soon
 from scripts import LONG, TOOLS, follow, run_in, state, with_engine, workers
 
@@ -229,15 +230,6 @@ def test_closing_ends_what_runs():
 
     assert with_engine(use, workers=1) == Failed("crash", "The script was ended.")
     assert workers() == {}
-
-
-class Ahead(asyncio.SelectorEventLoop):
-    """A loop whose clock can be put forward."""
-
-    ahead = 0.0
-
-    def time(self):
-        return super().time() + self.ahead
 
 
 def test_closing_while_others_are_in_line_or_asleep():

@@ -9,6 +9,7 @@ from doors.chat.endpoints.anthropic import fake_anthropic
 from doors.chat.endpoints.asking import SCHEMA, ask, called, hasty, said, settings
 from doors.chat.endpoints.google import fake_google
 from doors.chat.endpoints.openai import fake_openai
+from own_time import Ahead
 from patience import PATIENCE, soon
 
 KEY = "sk-T0p-5ecret-key-0f-mine"
@@ -25,15 +26,6 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 @pytest.fixture
 def providers():
     return Providers(settings)
-
-
-class Ahead(asyncio.SelectorEventLoop):
-    """A loop whose clock can be put forward."""
-
-    ahead = 0.0
-
-    def time(self):
-        return super().time() + self.ahead
 
 
 class Leisurely(list):

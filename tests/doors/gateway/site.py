@@ -138,6 +138,14 @@ class Site:
         raw = "".join(f"event: message\ndata: {json.dumps(each)}\n\n" for each in messages).encode()
         self._put(http, 200, raw, "text/event-stream", **headers)
 
+    def _do_raw(self, http, answer):
+        """What the request says the result is, as it stands there."""
+        raw = json.dumps(answer | {"result": "RAW"}).replace('"RAW"', answer["result"]["params"]["raw"])
+        if self.kind == "json":
+            self._put(http, 200, raw.encode())
+        else:
+            self._put(http, 200, f"id: 1\r\ndata: {raw}\r\n\r\n".encode(), "text/event-stream")
+
     def _do_lost(self, http, answer):
         self._events(http, [{"jsonrpc": "2.0", "method": "notifications/x"}])
 

@@ -1,5 +1,6 @@
 """What is offered: only what a person accepted, in exactly that version."""
 
+import json
 import time
 
 import msgspec
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from checkrein.call import digest
+from checkrein.call import canonical, digest
 from checkrein.doors.gateway.catalogue import Catalogue
 from checkrein.errors import InputError
 
@@ -49,6 +50,38 @@ def test_a_new_tool_is_hidden_until_a_person_accepts_it(catalogue):
     offered = catalogue.tool("fs__read_file")
     assert (offered.server, offered.tool, offered.hash) == ("fs", "read_file", digest(READ))
     assert catalogue.hidden("fs__read_file") == ""
+
+
+BACKWARDS = {
+    "outputSchema": {"type": "object", "properties": {"z": {"type": "string", "a": 1}, "b": {}}},
+    "name": "write",
+    "inputSchema": {"properties": {"query": {}, "limit": {}, "after": {}}, "type": "object"},
+    "description": "Writes.",
+}
+
+
+@pytest.mark.invariant("what is offered is what was accepted, in the order of its server")
+def test_definitions_keep_the_order_they_came_in(catalogue, pipeline, clock):
+    prompt = {"title": "Greets", "name": "greet", "arguments": [{"required": True, "name": "who"}]}
+    shown = [json.dumps({**BACKWARDS, "name": "fs__write"}), json.dumps({**prompt, "name": "fs__greet"})]
+
+    def offered(catalogue):
+        return [json.dumps(each) for each in (*catalogue.tools(), *catalogue.prompts())]
+
+    learn(catalogue, "fs", BACKWARDS, prompts=[prompt])
+    accept(catalogue, "fs")
+    assert offered(catalogue) == shown
+    assert json.dumps(catalogue.tool("fs__write").definition) == shown[0]
+    # What is kept is the sorted form, also by earlier versions of ours: the order is the live one.
+    (kept,) = pipeline.store.query("SELECT definition, hash FROM pin WHERE kind = 'tool'")
+    assert kept == (canonical(BACKWARDS).decode(), digest(BACKWARDS))
+    again = Catalogue(pipeline.store, pipeline.ledger, clock)
+    learn(again, "fs", BACKWARDS, prompts=[prompt])
+    assert offered(again) == shown
+    # In another order it is the same definition: still accepted, and nothing that clients are told of.
+    other = dict(reversed(BACKWARDS.items()))
+    assert learn(again, "fs", other, prompts=[prompt]) == frozenset()
+    assert list(again.tools()[0]) == list(other)
 
 
 @pytest.mark.invariant("what nobody accepted in exactly this version is never offered")

@@ -159,6 +159,43 @@ def test_listening_takes_a_session_and_an_ear(client):
     assert client.send(b"", "GET", Accept="application/json").status == 406
 
 
+UNREADABLE = ["1e400", "1" * 5001, "[" * 5000 + "]" * 5000, '"cut \\ud83d"']
+
+
+def unreadable(value, **known):
+    """The text of a message with this value in its params or its result."""
+    message = {"jsonrpc": "2.0", **known, "params" if "method" in known else "result": {"x": "VALUE"}}
+    return json.dumps(message).replace('"VALUE"', value).encode()
+
+
+@pytest.mark.invariant("over HTTP, too, a request that cannot be read is answered by its id, and never run")
+@pytest.mark.parametrize("value", UNREADABLE, ids=["infinite", "digits", "deep", "cut"])
+def test_a_request_that_cannot_be_read_is_refused_by_its_id(front, client, value):
+    stateless = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "echo"}
+    reply = client.send(unreadable(value, id=7, method="echo"), **stateless)
+    assert (reply.status, reply.json["id"], reply.json["error"]["code"]) == (400, 7, -32602)
+    assert client.send(unreadable(value, method="notifications/x"), **stateless).status == 202
+    assert client.send(unreadable(value, id=7, method="initialize")).json["id"] == 7
+    client.open()
+    reply = client.send(unreadable(value, id="k", method="echo"))
+    assert (reply.status, reply.json["id"], reply.json["error"]["code"]) == (200, "k", -32602)
+    assert reply.json["error"]["message"].startswith("This request holds ")
+    assert client.send(unreadable(value, method="notifications/x")).status == 202
+    client.session = "another"
+    assert client.send(unreadable(value, id="k", method="echo")).status == 404
+    assert [each["method"] for each in front.hub.handled] == ["initialize"] and front.hub.heard == []
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_to_who_asked(front, client):
+    client.open()
+    assert client.send(unreadable("1e400", id="q1")).status == 202
+    assert client.send(unreadable('"\\ud83d"', id="q2")).status == 202
+    first, second = front.hub.heard
+    assert (first["id"], first["error"]["code"]) == ("q1", -32602)
+    assert second["result"] == {"x": "\ufffd"}
+    assert client.send(unreadable("1e400", id="q1"), MCP_Protocol_Version="2026-07-28").status == 400
+
+
 def test_a_stateless_request_stands_alone(front, client):
     reply = client.alone("echo", {"a": 1})
     assert (reply.status, reply.json["result"]["a"]) == (200, 1)

@@ -216,6 +216,45 @@ def test_a_line_without_end_is_not_kept(run):
     run(test)
 
 
+UNREADABLE = ["1e400", "1" * 5001, "[" * 5000 + "]" * 5000, '"cut \\ud83d"']
+
+
+@pytest.mark.invariant("a request that cannot be read is answered by its id, and never run")
+@pytest.mark.parametrize("value", UNREADABLE, ids=["infinite", "digits", "deep", "cut"])
+@pytest.mark.parametrize("stateless", [True, False])
+def test_a_request_that_cannot_be_read_is_refused_by_its_id(run, value, stateless):
+    first = ask(0, "begin", **ENVELOPE) if stateless else INITIALIZE
+    meta = json.dumps(ENVELOPE["_meta"] if stateless else {})
+
+    async def test(peer):
+        await peer.write(first)
+        await peer.answer()
+        told = f'{{"jsonrpc":"2.0","method":"notifications/x","params":{{"x":{value}}}}}\n'
+        asked = f'{{"jsonrpc":"2.0","method":"x","params":{{"x":{value},"_meta":{meta}}},"id":"own"}}\n'
+        await peer.write(told.encode(), asked.encode())
+        answer = await peer.answer()
+        assert (answer["id"], answer["error"]["code"]) == ("own", INVALID_PARAMS)
+        assert answer["error"]["message"].startswith("This request holds ")
+        await peer.write(ask(2, "after", **ENVELOPE if stateless else {}))
+        assert (await peer.answer())["id"] == 2
+        assert peer.hub.begun == [first["method"], "after"] and peer.hub.heard == []
+
+    run(test)
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_to_who_asked(run):
+    async def test(peer):
+        await peer.open()
+        await peer.write(b'{"jsonrpc":"2.0","id":"q1","result":{"x":1e400}}\n')
+        await peer.write(b'{"jsonrpc":"2.0","id":"q2","result":{"x":"\\ud83d"}}\n')
+        await soon(lambda: len(peer.hub.heard) == 2)
+        first, second = (message for _, message in peer.hub.heard)
+        assert first["id"] == "q1" and "number" in first["error"]["message"]
+        assert second == {"jsonrpc": "2.0", "id": "q2", "result": {"x": "\ufffd"}}
+
+    run(test)
+
+
 BROKEN = {
     b"nonsense\n": (PARSE_ERROR, None),
     b'{"jsonrpc":"2.0","id":1,"method":"x"\n': (PARSE_ERROR, None),
@@ -288,7 +327,7 @@ def test_errors_are_answers_and_tell_no_secrets(run):
         for number, method in enumerate(["crash", "unwritable"]):
             await peer.write(ask(number, method))
             answer = await peer.answer()
-            assert answer["error"]["code"] == INTERNAL_ERROR
+            assert (answer["id"], answer["error"]["code"]) == (number, INTERNAL_ERROR)
             assert "secret" not in json.dumps(answer)
         await peer.write(tell("crash"), ask(9, "x"))
         assert (await peer.answer())["id"] == 9

@@ -3,7 +3,15 @@ import socket
 
 import pytest
 
-from checkrein.doors.gateway.messages import LARGEST, VERSION_KEY, failure, notification, request, response
+from checkrein.doors.gateway.messages import (
+    LARGEST,
+    VERSION_KEY,
+    encode,
+    failure,
+    notification,
+    request,
+    response,
+)
 from checkrein.doors.gateway.messages import RpcError as Error
 from checkrein.doors.gateway.outside import Outside
 from checkrein.doors.gateway.pipes import LOST, PipeError
@@ -11,8 +19,10 @@ from doors.gateway.site import Site
 
 pytest.importorskip("mcp")
 import httpx2
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
-from checkrein.doors.gateway.http_client import GuardedTransport, Stamp, from_wire, to_wire
+from checkrein.doors.gateway.http_client import GuardedTransport, KeptMessages, Stamp, from_wire, to_wire
 
 MODERN = {VERSION_KEY: "2026-07-28"}
 
@@ -30,12 +40,15 @@ MODERN = {VERSION_KEY: "2026-07-28"}
     ],
 )
 def test_messages_come_through_as_they_are(message):
-    assert from_wire(to_wire(message, {})) == message
+    kept = KeptMessages(pytest.fail)
+    assert from_wire(to_wire(message, {}), kept) == message
+    seen = jsonrpc_message_adapter.validate_json(kept.keep(encode(message)))
+    assert from_wire(SessionMessage(seen), kept) == message
 
 
 def test_an_answer_that_was_given_up_is_lost_and_not_an_error_of_the_server():
     given_up = failure(3, Error(-32000, "SSE stream ended without a response"))
-    found = from_wire(to_wire(given_up, {}))
+    found = from_wire(to_wire(given_up, {}), KeptMessages(pytest.fail))
     assert set(found) == {"jsonrpc", "id", LOST} and found["id"] == 3
 
 
@@ -83,7 +96,7 @@ def test_answers_nobody_asked_for_teach_nothing():
 def get(site, url, *, home=None, noticed=lambda *_: None):
     async def main():
         outside = Outside("x", home or site.url)
-        transport = GuardedTransport(home or site.url, outside, noticed)
+        transport = GuardedTransport(home or site.url, outside, noticed, KeptMessages(pytest.fail))
         async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
             return await client.post(url, json=request(1, "huge" if "huge" in url else "echo", {}))
 
@@ -121,7 +134,7 @@ def test_the_next_address_is_tried_when_nobody_is_at_the_first(monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(socket, "getaddrinfo", getaddrinfo)
                 assert await outside.addresses(url) == ["127.0.0.9", "127.0.0.1"]
-            transport = GuardedTransport(url, outside, lambda *_: None)
+            transport = GuardedTransport(url, outside, lambda *_: None, KeptMessages(pytest.fail))
             async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
                 return await client.post(url, json=request(1, "echo", {}))
 

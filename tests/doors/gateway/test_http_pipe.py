@@ -124,6 +124,28 @@ def test_a_bad_answer_spoils_only_its_own_request(method, error):
         run(spec_for(site), use)
 
 
+@pytest.mark.parametrize("kind", ["json", "sse"])
+def test_an_answer_is_read_as_it_is_over_a_pipe(kind):
+    async def use(upstream, ear):
+        for raw in ('{"x": "cut \\ud83d", "b": 1, "a": [[]]}', "[" * 300 + "]" * 300, "7", "null"):
+            found = await upstream.request("raw", {"raw": raw}, seconds=PATIENCE)
+            assert json.dumps(found) == raw
+        for raw, why in (
+            ("1e400", "a number"),
+            ("1" * 5001, "a number"),
+            ("[" * 5000 + "]" * 5000, "values nested deeper"),
+        ):
+            with pytest.raises(RpcError, match=f"The server's answer holds {why}"):
+                await upstream.request("raw", {"raw": f'{{"x": {raw}}}'}, seconds=PATIENCE)
+        # What is no JSON is not guessed at.
+        with pytest.raises(RpcError):
+            await upstream.request("raw", {"raw": "NaN"}, seconds=PATIENCE)
+        assert (await upstream.request("echo", {}, seconds=PATIENCE))["method"] == "echo"
+
+    with Site(kind=kind) as site:
+        run(spec_for(site), use)
+
+
 @pytest.mark.invariant("whatever goes wrong, the pipe ends with a reason")
 def test_a_connection_that_breaks_leaves_nobody_waiting():
     async def use(upstream, ear):

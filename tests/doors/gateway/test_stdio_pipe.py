@@ -145,6 +145,20 @@ def test_too_many_of_them_end_it(tmp_path):
     assert ends.ends == ["it sent 100 lines that are no messages"] and ends.heard == []
 
 
+def test_answers_that_cannot_be_read_do_not_end_it(tmp_path):
+    line = '{"jsonrpc":"2.0","id":1,"result":{"x":%s}}' % ("1" * 5001)
+    note = '{"jsonrpc":"2.0","method":"notifications/x","params":{"x":1e400}}'
+    source = HELLO + f"print('{line}\\n{note}\\n' * 150); put(method='here')" + FOREVER
+
+    async def use(ends):
+        await soon(lambda: len(ends.heard) == 151)
+        assert not ends.ends and "cannot be read" in ends.pipe.tail[-1]
+
+    heard = run(spec_of(tmp_path, source), use).heard
+    assert [each["id"] for each in heard[:150]] == [1] * 150
+    assert "a number that JSON readers cannot hold" in heard[0]["error"]["message"]
+
+
 def test_hostile_nesting_is_no_message(tmp_path):
     source = HELLO + 'print("[" * 1_000_000); put(method="here")' + FOREVER
 

@@ -13,6 +13,7 @@ import msgspec
 from checkrein.call import ToolCall
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.errands import UNKNOWN, Came
+from checkrein.doors.gateway.json_fallback import replace_surrogates
 from checkrein.doors.gateway.messages import MISSING_CAPABILITY, Message
 from checkrein.doors.gateway.relay import without_kind
 from checkrein.doors.gateway.seats import Latest, Seats
@@ -123,7 +124,7 @@ def _brought(came: Came, name: str, *, asked: bool) -> Brought:
         return Brought(came.kind, text=came.text)
     if came.kind == "lost":
         return Brought("lost", text=f"{came.text} {UNKNOWN}")
-    result = without_kind(came.result) if came.readable else None
+    result = replace_surrogates(without_kind(came.result)) if came.readable else None
     said = came.error.message if came.error is not None else _words(result)
     wanted = came.kind == "input" or (came.error is not None and came.error.code == MISSING_CAPABILITY)
     if wanted or (asked and (came.failed or came.error is not None)):

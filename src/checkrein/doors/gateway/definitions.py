@@ -33,12 +33,16 @@ UNSEEN = re.compile(
     "\uffa0\ufff0-\uffff\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
-_encode = msgspec.json.Encoder(order="sorted").encode
+_canonical = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """One tool, prompt or set of instructions. `fault`: why it can never be offered as it is."""
+    """One tool, prompt or set of instructions. `fault`: why it can never be offered as it is.
+
+    `text` is its canonical form, which is hashed and kept; `original` has the fields in the server's order.
+    """
 
     server: str
     kind: Kind
@@ -46,6 +50,7 @@ class Definition(msgspec.Struct, frozen=True):
     hash: str
     text: str
     fault: str = ""
+    original: bytes = b""
 
     @property
     def offered(self) -> str:
@@ -53,14 +58,15 @@ class Definition(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """A copy of its own: what the server's list becomes later does not change it."""
-        return _decode(self.text)
+        """A copy of its own, in the server's order: what its list becomes later does not change it."""
+        # INVARIANT: what is offered is what was accepted, in the order of its server.
+        return _decode(self.original or self.text)
 
 
 def read(server: str, kind: Kind, raw: Any) -> Definition:
     """A definition as it came. Never raises: what cannot be used says why."""
     try:
-        text = _encode(raw)
+        text, original = _canonical(raw), _encode(raw)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
         return Definition(server, kind, "", "", "", "It cannot be read.")
     name = raw.get("name") if isinstance(raw, dict) else None
@@ -71,6 +77,7 @@ def read(server: str, kind: Kind, raw: Any) -> Definition:
         hashlib.sha256(text).hexdigest(),
         text.decode(),
         _fault(server, kind, raw, name, len(text)),
+        b"" if original == text else original,
     )
 
 

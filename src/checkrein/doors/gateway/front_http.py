@@ -41,6 +41,7 @@ from checkrein.doors.gateway.messages import (
     MalformedError,
     Message,
     RpcError,
+    UnreadableError,
     decode,
     failure,
     is_request,
@@ -215,6 +216,10 @@ class HttpFront:
         exchange.read = True
         try:
             message = decode(body)
+        except UnreadableError as error:
+            # INVARIANT: over HTTP, too, a request that cannot be read is answered by its id, and never run.
+            await self._unreadable(error, exchange, holder)
+            return
         except MalformedError as error:
             raise Refused(400, error, error.id) from None
         found, _ = head.found()
@@ -222,6 +227,23 @@ class HttpFront:
             await self._in_session(found, message, exchange, holder)
         else:
             await self._alone(found, message, exchange, holder)
+
+    async def _unreadable(self, error: UnreadableError, exchange: Exchange, holder: Holder) -> None:
+        """A valid message that cannot be read: answered as its era answers, and handed to nobody."""
+        found, _ = exchange.turn.head.found()
+        in_session = http_rules.era_of(found, {}) == HANDSHAKE and SESSION in found
+        if in_session and error.responds:
+            # Who asked the client waits no longer: this is the answer.
+            await self._in_session(found, error.answer, exchange, holder)
+            return
+        if in_session:
+            self._session(found, holder).last_used = exchange.began
+        if not (error.asks or error.responds):
+            await send_nothing(exchange, 202)
+        elif in_session:
+            await send_json(exchange, error.answer)
+        else:
+            raise Refused(400, error, error.id)
 
     async def _other(self, method: str, exchange: Exchange, holder: Holder) -> None:
         """What sessions have besides messages: a stream to listen on, and an end."""

@@ -27,6 +27,7 @@ from checkrein.doors.gateway.messages import (
     MalformedError,
     Message,
     RpcError,
+    UnreadableError,
     decode,
     encode,
     failure,
@@ -273,6 +274,9 @@ class Line(asyncio.Protocol):
     def _read(self, line: memoryview | bytearray) -> None:
         try:
             message = decode(line)
+        except UnreadableError as error:
+            self._unreadable(error)
+            return
         except MalformedError as error:
             if bytes(line[:64]).strip():
                 self.send(failure(error.id, error))
@@ -282,6 +286,14 @@ class Line(asyncio.Protocol):
         elif self._client is not None:
             # Behind the first step of the requests before it, so that a cancellation finds its request.
             asyncio.get_running_loop().call_soon(self._hear, message)
+
+    def _unreadable(self, error: UnreadableError) -> None:
+        # INVARIANT: a request that cannot be read is answered by its id, and never run.
+        if error.asks:
+            self.send(error.answer)
+        elif error.responds:
+            # Who asked the client waits no longer: the answer was none.
+            asyncio.get_running_loop().call_soon(self._hear, error.answer)
 
     def _hear(self, message: Message) -> None:
         if self._client is None or self._transport is None:
@@ -362,7 +374,7 @@ class Line(asyncio.Protocol):
             self._say(f"a message to {self._who.label} cannot be written: {type(error).__name__}: {error}")
             if "method" not in message:
                 text = "The answer cannot be written as JSON."
-                transport.write(encode(failure(None, RpcError(INTERNAL_ERROR, text))) + b"\n")
+                transport.write(encode(failure(message.get("id"), RpcError(INTERNAL_ERROR, text))) + b"\n")
         if transport.get_write_buffer_size() > MOST_UNSENT:
             # INVARIANT: a client that never reads takes a bounded amount of memory.
             self._say(f"{self._who.label} was let go: it does not read what it is sent")

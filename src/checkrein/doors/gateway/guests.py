@@ -20,6 +20,7 @@ from checkrein.doors.gateway.bringing import Bringing, Brought, as_offered
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT
 from checkrein.doors.gateway.errands import UNKNOWN
+from checkrein.doors.gateway.json_fallback import replace_surrogates
 from checkrein.doors.gateway.messages import RESOURCE_NOT_FOUND, Message, RpcError, request
 from checkrein.doors.gateway.resources import PREFIX
 from checkrein.doors.gateway.seats import Latest, Seats
@@ -234,7 +235,7 @@ class Guests:
         if (error := found.get("error")) is not None:
             kind = NotFoundError if error["code"] == RESOURCE_NOT_FOUND else InputError
             raise kind(str(error["message"]))
-        result = found.get("result")
+        result = replace_surrogates(found.get("result"))
         return result if isinstance(result, dict) else {}
 
 

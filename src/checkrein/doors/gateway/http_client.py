@@ -32,6 +32,7 @@ from mcp_types import (
 )
 
 import checkrein
+from checkrein.doors.gateway.http_bodies import EventBody, JsonBody, KeptMessages
 from checkrein.doors.gateway.http_oauth import Provider, trouble
 from checkrein.doors.gateway.messages import (
     HANDSHAKE_VERSIONS,
@@ -47,7 +48,16 @@ from checkrein.doors.gateway.pipes import LOST, SignIn
 if TYPE_CHECKING:
     from checkrein.settings.servers import ServerSpec
 
-__all__ = ["GuardedTransport", "Stamp", "UnreadableError", "connected", "from_wire", "to_wire", "trouble"]
+__all__ = [
+    "GuardedTransport",
+    "KeptMessages",
+    "Stamp",
+    "UnreadableError",
+    "connected",
+    "from_wire",
+    "to_wire",
+    "trouble",
+]
 
 # Its log would say, among much else, what servers answered when we signed in.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -88,8 +98,8 @@ class _Bounded(httpx2.AsyncByteStream):
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Connects to where `Outside` allows and nowhere else, and reads no more than it must."""
 
-    def __init__(self, url: str, outside: Outside, noticed: Noticed) -> None:
-        self._home, self._outside, self._noticed = httpx2.URL(url), outside, noticed
+    def __init__(self, url: str, outside: Outside, noticed: Noticed, kept: KeptMessages) -> None:
+        self._home, self._outside, self._noticed, self._kept = httpx2.URL(url), outside, noticed, kept
         # One for each name: a connection that was checked for one name is never used for another.
         self._by_host: dict[str, httpx2.AsyncHTTPTransport] = {}
 
@@ -101,9 +111,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             self._noticed(response.status_code, "mcp-session-id" in request.headers)
         kind = response.headers.get("content-type", "").lower()
         packed = response.headers.get("content-encoding", "identity").lower() not in ("", "identity")
-        if packed or not (is_ours and kind.startswith("text/event-stream")):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - it is an async client
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - it is an async client
+        is_stream = kind.startswith("text/event-stream")
+        if packed or not (is_ours and is_stream):
             response.stream = _Bounded(response.stream, packed=packed)
+        if is_stream:
+            response.stream = EventBody(response.stream, self._kept.keep)
+        elif kind.startswith("application/json") and _carries_message(request):
+            keep = self._kept.keep if response.status_code < 400 else self._kept.keep_error
+            response.stream = JsonBody(response.stream, keep)
         return response
 
     async def _first_that_answers(self, request: httpx2.Request, addresses: list[str]) -> httpx2.Response:
@@ -128,6 +144,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             await each.aclose()
 
 
+def _carries_message(request: httpx2.Request) -> bool:
+    """Whether it is one of the protocol's, which name both kinds of answers; signing in asks for neither."""
+    return request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
+
+
 def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
     """The same request to the address that was checked; the certificate must still be the name's."""
     extensions = {**request.extensions, "sni_hostname": request.url.host}
@@ -145,7 +166,7 @@ def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
 
 @asynccontextmanager
 async def connected(
-    spec: ServerSpec, outside: Outside, sign_in: SignIn | None, noticed: Noticed
+    spec: ServerSpec, outside: Outside, sign_in: SignIn | None, noticed: Noticed, kept: KeptMessages
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The two streams of messages: to read from and to write to."""
 
@@ -157,7 +178,7 @@ async def connected(
             | spec.headers,
             auth=Provider(spec, outside, sign_in) if spec.oauth else None,
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=max(_READ_SECONDS, (spec.timeout or 0) + 30)),
-            transport=GuardedTransport(spec.url, outside, noticed),
+            transport=GuardedTransport(spec.url, outside, noticed, kept),
             trust_env=False,
             follow_redirects=False,
         )
@@ -231,8 +252,10 @@ def to_wire(message: Message, headers: dict[str, str]) -> SessionMessage:
     return SessionMessage(found, ClientMessageMetadata(headers=headers) if headers else None)
 
 
-def from_wire(found: SessionMessage) -> Message:
+def from_wire(found: SessionMessage, kept: KeptMessages) -> Message:
     message = found.message
+    if (ours := kept.take(message)) is not None:
+        return ours
     if isinstance(message, JSONRPCResponse):
         return {"jsonrpc": "2.0", "id": message.id, "result": message.result}
     if isinstance(message, JSONRPCError):

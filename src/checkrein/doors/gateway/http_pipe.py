@@ -57,20 +57,21 @@ class HttpPipe:
     async def _run(self, client: ModuleType, outside: Outside, opened: asyncio.Event) -> None:
         why = "closed"
         try:
-            streams = client.connected(self._spec, outside, self._sign_in, self._noticed)
+            kept = client.KeptMessages(self._respond)
+            streams = client.connected(self._spec, outside, self._sign_in, self._noticed, kept)
             async with streams as (read, write):
                 opened.set()
-                why = await self._pump(client, read, write)
+                why = await self._pump(client, kept, read, write)
         except BaseException as error:  # noqa: BLE001 - whatever a transport throws, the pipe is over
             why = self._explained(client, error)
         self._end(why)
 
-    async def _pump(self, client: ModuleType, read: Any, write: Any) -> str:
+    async def _pump(self, client: ModuleType, kept: Any, read: Any, write: Any) -> str:
         """Both ways until one ends or we are told to; why."""
         stamp = client.Stamp()
         loop = asyncio.get_running_loop()
         ways = {
-            loop.create_task(self._read(client, stamp, read)): "connection lost: the server closed it",
+            loop.create_task(self._read(client, kept, stamp, read)): "connection lost: the server closed it",
             loop.create_task(self._write(client, stamp, write)): "connection lost: nothing can be sent",
             loop.create_task(self._until_closing()): "closed",
         }
@@ -87,12 +88,12 @@ class HttpPipe:
     async def _until_closing(self) -> None:
         await self._closing.wait()
 
-    async def _read(self, client: ModuleType, stamp: Any, read: Any) -> None:
+    async def _read(self, client: ModuleType, kept: Any, stamp: Any, read: Any) -> None:
         async for found in read:
             if isinstance(found, Exception):
                 self._tail.append(f"not a message: {_shown(found)}")
                 continue
-            message: Message = client.from_wire(found)
+            message: Message = client.from_wire(found, kept)
             stamp.incoming(message)
             if not self.ended:
                 self._hear(message)
@@ -118,6 +119,10 @@ class HttpPipe:
             self._closing.set()
             raise Gone("it does not read what it is sent")
         self._unsent.put_nowait(message)
+
+    def _respond(self, message: Message) -> None:
+        with contextlib.suppress(Gone):
+            self.send(message)
 
     def _noticed(self, status: int, in_session: bool) -> None:
         """What an answer's status says about the connection as a whole."""

@@ -5,9 +5,13 @@ Both sides of the gateway read and write through here. What cannot be read is re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
+from checkrein.doors.gateway import json_fallback
+from checkrein.doors.gateway.json_fallback import replace_surrogates
 
 Message = dict[str, Any]
 # One message, in either direction; longer ones are refused before they are looked at.
@@ -51,9 +55,36 @@ class MalformedError(RpcError):
         self.id = id
 
 
+class UnreadableError(MalformedError):
+    """A valid message that holds what we cannot read.
+
+    `whole`: the message itself, where it can be passed on all the same.
+    """
+
+    def __init__(self, outline: Message, fault: str, *, whole: bool) -> None:
+        self.responds, self.asks = is_response(outline), is_request(outline)
+        what = "answer" if self.responds else "request"
+        super().__init__(INVALID_PARAMS, f"This {what} holds {fault}.", outline.get("id"))
+        self.fault, self.whole = fault, outline if whole else None
+
+    @property
+    def answer(self) -> Message:
+        """By its id: what the sender of a request is told, and what a response counts as."""
+        if self.responds and self.whole is not None:
+            return _without_surrogates(self.whole)
+        return failure(self.id, self)
+
+
 _EMPTY: Message = {}
 _decode = msgspec.json.Decoder().decode
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(message: Any) -> bytes:
+    try:
+        return _encode(message)
+    except UnicodeEncodeError:
+        return json_fallback.write(message)
 
 
 def decode(raw: bytes | bytearray | memoryview) -> Message:
@@ -65,10 +96,50 @@ def decode(raw: bytes | bytearray | memoryview) -> Message:
     try:
         found = _decode(raw)
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        raise MalformedError(PARSE_ERROR, "This is not JSON.") from None
+        return _decode_rejected(bytes(raw))
     if not isinstance(found, dict):
         raise MalformedError(INVALID_REQUEST, "One message at a time: an object, no batch.")
     _check(found)
+    return found
+
+
+def decode_from_server(raw: bytes, respond: Callable[[Message], None]) -> Message | None:
+    """One message of a server's, whatever carries it; raises MalformedError.
+
+    One that cannot be read ends what it belongs to, by its id: a request of the server's is answered through
+    `respond`, a response becomes an error, a notification nothing.
+    """
+    try:
+        return decode(raw)
+    except UnreadableError as error:
+        if error.whole is not None:
+            # Only clients read a result: it goes on unchanged. What we read ourselves is Unicode.
+            return error.whole if "result" in error.whole else _without_surrogates(error.whole)
+        if error.responds:
+            # INVARIANT: an answer that cannot be read ends its call at once, as a failure that says why.
+            return failure(error.id, RpcError(INTERNAL_ERROR, f"The server's answer holds {error.fault}."))
+        if error.asks:
+            respond(error.answer)
+        return None
+
+
+def _decode_rejected(raw: bytes) -> Message:
+    """What msgspec does not read: no JSON, or JSON with values that it cannot hold."""
+    try:
+        found = json_fallback.read(raw)
+    except ValueError:
+        found = json_fallback.Reading(None)
+    if not isinstance(found.value, dict):
+        raise MalformedError(PARSE_ERROR, "This is not JSON.")
+    message: Message = found.value
+    _check(message)
+    if found.fault:
+        raise UnreadableError(message, found.fault, whole=found.whole)
+    return message
+
+
+def _without_surrogates(message: Message) -> Message:
+    found: Message = replace_surrogates(message)
     return found
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.clients import Client, Exchange, Flight
+from checkrein.doors.gateway.json_fallback import replace_surrogates
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.limits import Limits
 from checkrein.doors.gateway.messages import (
@@ -124,6 +125,7 @@ class Relay:
         """A handshake client answers what a stateless server wants to know before it goes on."""
         params, rounds = errand.params, 0
         while wants_input(errand.upstream, result := await self._send(errand, params)):
+            result = replace_surrogates(result)
             rounds += 1
             if rounds > MOST_ROUNDS:
                 raise RpcError(
@@ -176,6 +178,7 @@ class Relay:
         """A stateless server's question, for a stateless client: its state travels inside ours."""
         if not wants_input(errand.upstream, result):
             return result
+        result = replace_surrogates(result)
         for each in _input_requests(result).values():
             check_capability(errand.client, each["method"], each.get("params") or {})
         requests = {

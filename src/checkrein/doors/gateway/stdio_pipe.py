@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkrein.doors.gateway import leftovers
-from checkrein.doors.gateway.messages import LARGEST, MalformedError, Message, decode, encode
+from checkrein.doors.gateway.messages import LARGEST, MalformedError, Message, decode_from_server, encode
 from checkrein.doors.gateway.pipes import MOST_UNSENT, Gone, Hear, Over, PipeError
 from checkrein.doors.gateway.tail import MOST_BYTES, Tail
 from checkrein.errors import StoreError
@@ -178,7 +178,7 @@ class StdioPipe:
 
     def _read(self, line: bytes) -> None:
         try:
-            message = decode(line)
+            message = decode_from_server(line, self._respond)
         except MalformedError as error:
             self._stray += 1
             self._tail.add(b"not a message (%s): " % error.message.encode() + line[:MOST_BYTES])
@@ -187,7 +187,14 @@ class StdioPipe:
             elif self._stray >= _MOST_STRAY:
                 self._end(f"it sent {_MOST_STRAY} lines that are no messages")
             return
-        self._hear(message)
+        if message is None:
+            self._tail.add(b"a message that cannot be read: " + line[:MOST_BYTES])
+        else:
+            self._hear(message)
+
+    def _respond(self, message: Message) -> None:
+        with contextlib.suppress(Gone):
+            self.send(message)
 
     @property
     def tail(self) -> tuple[str, ...]:

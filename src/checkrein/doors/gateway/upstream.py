@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from checkrein.doors.gateway.json_fallback import replace_surrogates
 from checkrein.doors.gateway.limits import Limit
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
@@ -33,6 +34,11 @@ from checkrein.doors.gateway.messages import (
 from checkrein.doors.gateway.pipes import LOST, Gone, Hear, Over, Pipe, PipeError
 
 Progress = Callable[[Message], None]
+# What we read ourselves, and show to people; other results are their clients' to read.
+_READ_BY_US = frozenset(
+    {"initialize", "server/discover", "tools/list", "prompts/list", "resources/list"}
+    | {"resources/templates/list"}
+)
 
 
 class WrongEra(Exception):  # noqa: N818 - says what is so, not what went wrong
@@ -196,7 +202,8 @@ class Upstream:
         if method != "ping":
             self.used_at = loop.time()
         try:
-            return await waiting
+            result = await waiting
+            return replace_surrogates(result) if method in _READ_BY_US else result
         except asyncio.CancelledError:
             if number in self._waiting and method != "initialize":
                 self.abandoned = True

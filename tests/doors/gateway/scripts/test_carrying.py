@@ -40,6 +40,18 @@ def test_a_tool_that_says_what_it_returns_returns_that(bench):
     asyncio.run(work())
 
 
+def test_a_result_with_half_a_character_is_text(bench):
+    source = SERVER.replace('text("said " + json.dumps(arguments))', r'text("cut \ud83d")')
+
+    async def work():
+        bench.house.server("srv", source=source, trusted=True)
+        async with bench.opened():
+            found = outcome(await evaluate(await bench.house.guest(), SAID % "echo({})"))
+            assert found == {"content": [{"type": "text", "text": "cut \ufffd"}]}
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [("fail({})", "it failed"), ("error({})", "no such thing"), ("odd({})", "The tool failed.")],

@@ -13,6 +13,7 @@ from checkrein.call import ToolCall
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.clients import Client, Flight, Visit
 from checkrein.doors.gateway.errands import Came
+from checkrein.doors.gateway.json_fallback import replace_surrogates
 from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError
 from checkrein.doors.gateway.scripts.run import Answered, Run
 
@@ -108,14 +109,16 @@ class Carrier:
             return Answered(error=_said(came.error), tainted_by=tainted)
         if not came.readable:
             return Answered(error="The tool's result cannot be read.", tainted_by=tainted)
+        # A script's values and its journal are Unicode.
+        result = replace_surrogates(came.result)
         if came.failed:
-            text = _text(came.result) or "The tool failed."
-            return Answered(value=came.result, error=text, tainted_by=tainted)
+            text = _text(result) or "The tool failed."
+            return Answered(value=result, error=text, tainted_by=tainted)
         # A tool that says what it returns returns that; the others' results are whole, as they came.
-        structured = came.result.get("structuredContent")
+        structured = result.get("structuredContent")
         if isinstance(offered.definition.get("outputSchema"), dict) and isinstance(structured, dict):
             return Answered(value=structured, tainted_by=tainted)
-        return Answered(value=came.result, tainted_by=tainted)
+        return Answered(value=result, tainted_by=tainted)
 
     def _taint(self, run: Run, server: str) -> None:
         if not server:

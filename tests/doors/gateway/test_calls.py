@@ -720,7 +720,7 @@ def test_a_state_is_used_once_by_its_owner_for_its_call_within_its_time(house, c
             state[:-4],
             state[:40],
             state[1:],
-            "A" + state[1:],
+            ("B" if state.startswith("A") else "A") + state[1:],
             state + "A",
             f"{state}!!",
             "",

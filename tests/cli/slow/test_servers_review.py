@@ -19,7 +19,7 @@ def notes(home, run, server):
 def test_browsing_shows_schemas_risk_and_what_policy_says(run, notes):
     run("servers", "accept", "notes", "--yes")
     shown = run("servers", "browse", "notes")
-    assert "takes  lines?: integer or null, title: string" in shown
+    assert "takes  title: string, lines?: integer or null" in shown
     assert "today  ask: No rule or profile names this call" in shown
     assert "risk   high" in shown
     run("rules", "add", "deny", "--server", "notes", "--tool", "delete_note", "--reason", "never")

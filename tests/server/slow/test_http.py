@@ -22,7 +22,8 @@ def web(home, user_settings, port, project, stopped):
     user_settings(f"[server]\nhttp_port = {port}\n")
     stopped.start()
     stopped.ask("phase.set", name="building", project=project)
-    until(lambda: "HTTP hooks on" in (home / "state/checkrein/server.log").read_text())
+    log = home / "state/checkrein/server.log"
+    until(lambda: log.exists() and "HTTP hooks on" in log.read_text())
     return stopped
 
 

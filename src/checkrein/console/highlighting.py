@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from time import thread_time
 from typing import Any
@@ -48,15 +49,20 @@ _KINDS = (
 )
 
 
-def code_spans(text: str, language: str, seconds: float = SECONDS) -> tuple[Span, ...]:
-    """The text in spans; one plain span where the language is not known or colouring would take too long."""
+def code_spans(
+    text: str, language: str, seconds: float = SECONDS, clock: Callable[[], float] = thread_time
+) -> tuple[Span, ...]:
+    """The text in spans; one plain span where the language is not known or colouring would take too long.
+
+    `clock` measures the processor time of this thread.
+    """
     lexer = _lexer(language.lower()) if text and len(text) <= LONGEST and seconds > 0 else None
     if lexer is None:
         return (("", text),)
     spans: list[Span] = []
-    ends = thread_time() + min(seconds, SECONDS)
+    ends = clock() + min(seconds, SECONDS)
     for token, piece in lexer.get_tokens(text):
-        if thread_time() > ends:
+        if clock() > ends:
             return (("", text),)
         kind = _kind(str(token))
         if spans and spans[-1][0] == kind:

@@ -1,7 +1,6 @@
 """What is offered: only what a person accepted, in exactly that version."""
 
 import json
-import time
 
 import msgspec
 import pytest
@@ -475,16 +474,11 @@ def test_hostile_definitions_never_raise_and_never_show_unaccepted(pipeline, clo
             assert found.input.faults({}) is not None
 
 
-def test_learning_again_what_did_not_change_is_quick(catalogue):
-    tools = [
-        {**READ, "name": f"tool_{number}", "description": "Does a thing. " * 40} for number in range(500)
-    ]
-    learn(catalogue, "fs", *tools)
+def test_learning_again_what_did_not_change_arranges_nothing_again(catalogue):
+    learn(catalogue, "fs", READ)
     accept(catalogue, "fs")
-    assert len(catalogue.tools()) == 500
-    times = []
-    for _ in range(3):
-        begun = time.process_time()
-        assert learn(catalogue, "fs", *tools) == frozenset()
-        times.append(time.process_time() - begun)
-    assert min(times) < 0.05
+    listed = catalogue.tools()
+    assert learn(catalogue, "fs", dict(READ)) == frozenset()
+    assert catalogue.tools() is listed
+    learn(catalogue, "fs", {**READ, "description": "Another."})
+    assert catalogue.tools() is not listed

@@ -7,6 +7,8 @@ import pytest
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from javascript_ground import ready_made
+from mcp_stdio import Notes
 
 # The one without windows first: it needs half the time for the same pages.
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -38,6 +40,18 @@ SWITCHES = (
     "--no-first-run",
     "--password-store=basic",
 )
+PAGES = ("/", "/calls", "/trust", "/policy", "/sessions", "/servers", "/runs", "/health")
+# A call that a person is asked about in a conversation.
+ASKS = '/call echo__write_note {"title": "a"}\n/then\n/results'
+# A script that a person is asked about, under the profile `careful`.
+READS = "const r = await codemode.notes__read_note({title: 'a'});\nreturn r.content[0].text + ' and read';"
+CAREFUL = """
+[gateway]
+http_port = 0
+
+[evaluation.profiles.careful]
+asklist = ["notes__read_note"]
+"""
 MARKS = [
     # Playwright's own loop; nothing of ours.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -65,3 +79,24 @@ def accept(verb, notes):
     shown = verb("upstream.review", name="notes")
     picks = [{key: each[key] for key in ("kind", "name", "hash")} for each in shown]
     verb("upstream.accept", name="notes", picks=picks)
+
+
+@pytest.fixture
+def scripts(console, tmp_path, user_settings):
+    """The authority, with a server behind the gateway whose tools are accepted, and a profile that asks."""
+    ready_made()
+    user_settings(CAREFUL)
+    accept(console.desk.ask, Notes(tmp_path))
+    return console.desk.ask
+
+
+def question(tab, waiter):
+    return tab.locator(f"[data-question='{waiter.entry}']")
+
+
+def definition(tab, name):
+    return tab.locator(f"[data-definition='{name}']")
+
+
+def offered(gateway):
+    return {row["tool"] for row in gateway().browse("notes") if not row["hidden"]}

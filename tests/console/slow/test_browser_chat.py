@@ -26,27 +26,6 @@ def tab(open_tab, talk):
     return tab
 
 
-def test_from_the_first_message_to_the_streamed_answer(open_tab, talk):
-    tab = open_tab(path="/chat")
-    tab.get_by_text("No provider of models is set up").wait_for()
-    composer(tab).fill("/slow 400\n/say One **two** three four five six seven eight nine ten.")
-    composer(tab).press("Enter")
-    tab.wait_for_url("**/chat/*")
-    words = tab.locator(".said.assistant")
-    # The page itself looks: the words come whether or not anybody else has the time.
-    tab.wait_for_function("""() => {
-        const words = document.querySelector(".said.assistant")?.innerText ?? "";
-        const stop = document.querySelector("[data-stop]");
-        return words.includes("One") && !words.includes("ten") && !stop.hidden;
-    }""")
-    answer(tab, "ten.")
-    assert words.locator("strong").inner_text() == "two"
-    assert words.count() == 1
-    assert tab.locator("[data-list] a[aria-current]").inner_text().startswith("/slow 400")
-    tab.locator("[data-gauge] [data-percent]").wait_for()
-    assert tab.troubles == []
-
-
 def test_the_next_message_is_written_with_enter_and_shift(tab):
     field = composer(tab)
     field.press_sequentially("/say one")

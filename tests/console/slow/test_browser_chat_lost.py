@@ -6,13 +6,13 @@ from chat_page import answer, composer, say, waiting
 from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from console import browsing
+from console.browsing import ASKS
 
 pytestmark = browsing.MARKS
 pipeline = browsing.pipeline
 SLOW = "/slow 250\n/say " + " ".join(f"word{number}" for number in range(30)) + " end."
 # As when a question runs out: the page looks anew.
 EXPIRED = "each => each.dispatchEvent(new Event('expired', { bubbles: true }))"
-ASKS = '/call echo__write_note {"title": "a"}\n/then\n/results'
 
 
 @pytest.fixture
@@ -138,19 +138,6 @@ def test_what_the_inbox_answers_the_conversation_is_told(open_tab, path):
     waiting(tab).wait_for()
     inbox.get_by_role("button", name="Deny").first.click()
     tab.locator("[data-card][data-state=denied]").wait_for()
-
-
-def test_answered_twice_runs_once(open_tab, path, talk):
-    one, other = open_tab(path=path), open_tab(path=path)
-    say(one, ASKS)
-    for tab in (one, other):
-        waiting(tab).wait_for()
-    # The other hears nothing, as when its line is slow.
-    other.evaluate("document.querySelector('[data-card]').dataset.card += 'x'")
-    waiting(one).locator("[data-key=a]").click()
-    one.locator(".said.assistant", has_text="write_note got").last.wait_for()
-    other.locator("[data-card]").first.locator("[data-key=a]").click()
-    other.get_by_text("waits for no answer").wait_for()
 
 
 def test_a_branch_chosen_in_one_tab_is_shown_in_the_other(open_tab, path):

@@ -5,48 +5,12 @@ import threading
 import pytest
 
 from console import browsing
-from javascript_ground import ready_made
-from mcp_stdio import Notes
+from console.browsing import READS
 from patience import PATIENCE
 
 pytestmark = browsing.MARKS
-pipeline = browsing.pipeline
+pipeline, ask = browsing.pipeline, browsing.scripts
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2>`${1}\u202egnp.exe"
-SETTINGS = """
-[gateway]
-http_port = 0
-
-[evaluation.profiles.careful]
-asklist = ["notes__read_note"]
-"""
-READS = "const r = await codemode.notes__read_note({title: 'a'});\nreturn r.content[0].text + ' and read';"
-
-
-@pytest.fixture
-def ask(console, tmp_path, user_settings):
-    """The authority, with a server behind the gateway whose tools are accepted."""
-    ready_made()
-    user_settings(SETTINGS)
-    browsing.accept(console.desk.ask, Notes(tmp_path))
-    return console.desk.ask
-
-
-def test_from_the_list_to_the_answer_to_the_end_without_a_reload(open_tab, ask):
-    tab = open_tab(path="/runs")
-    tab.get_by_text("No script has run yet.").wait_for()
-    found = ask("run.start", source=READS, profile="careful", wait=20)
-    row = tab.locator(f"[data-run='{found['run_id']}']")
-    row.get_by_text("waits for you").wait_for()
-    row.get_by_role("link").click()
-    tab.get_by_text("It waits for your answer about").wait_for()
-    assert tab.locator("[data-line='1'].asked").is_visible()
-    tab.evaluate("window.same = 1")
-    ask("question.answer", id=found["waiting"][0]["question"], answer="approved")
-    tab.locator("[data-end='done']").get_by_text("done and read").wait_for()
-    assert tab.locator("[data-line='1'].done").is_visible()
-    assert tab.locator("[data-step='1']").get_by_text("approved by a person").is_visible()
-    assert tab.evaluate("window.same") == 1
-    assert tab.troubles == []
 
 
 def test_answering_by_the_link_of_the_page(open_tab, ask):

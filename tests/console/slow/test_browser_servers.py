@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from checkrein.settings.servers import read_servers
 from console import browsing
+from console.browsing import definition, offered
 from doors.gateway.provider import Provider
 from notebook import DROP, READ
 from patience import until
@@ -32,52 +32,6 @@ def server(console, notes):
     return notes
 
 
-def offered(gateway):
-    return {row["tool"] for row in gateway().browse("notes") if not row["hidden"]}
-
-
-def card(tab, name):
-    return tab.locator(f"[data-definition='{name}']")
-
-
-def test_from_adding_it_to_removing_it(open_tab, notes, gateway):
-    tab = open_tab(path="/servers")
-    tab.get_by_text("No servers yet.").wait_for()
-    tab.get_by_label("Name", exact=True).fill("notes")
-    tab.get_by_label("Command").fill(notes.line)
-    tab.get_by_label("Variables, one a line").fill("API_KEY=correct horse")
-    tab.get_by_role("button", name="Add and start").click()
-    tab.get_by_text("Kept as secrets: notes.API_KEY.").wait_for()
-    assert "no client sees it" in tab.locator("main").inner_text()
-    card(tab, "read_note").get_by_text("Reads one note.").wait_for()
-    assert offered(gateway) == set()
-    card(tab, "read_note").get_by_role("button", name="Accept read_note").click()
-    tab.get_by_text("Accepted 1 of 1 definition(s).").wait_for()
-    assert offered(gateway) == {"read_note"}
-    card(tab, "drop_note").get_by_role("button", name="Refuse drop_note").click()
-    tab.get_by_text("Refused 1 of 1 definition(s).").wait_for()
-    assert offered(gateway) == {"read_note"}
-    tab.locator("summary", has_text="read_note").click()
-    assert tab.get_by_text('"required"').is_visible()
-    tab.get_by_role("button", name="Stop").click()
-    tab.get_by_text("notes is stopped.").wait_for()
-    assert offered(gateway) == set()
-    tab.get_by_role("button", name="Start").click()
-    tab.get_by_text("notes is started.").wait_for()
-    until(lambda: offered(gateway) == {"read_note"})
-    tab.get_by_role("button", name="Test").click()
-    tab.get_by_role("heading", name="It answers").wait_for()
-    # The page may renew itself between the tick and the click; then nothing is removed without another tick.
-    removed = tab.get_by_text("Removed notes. Forgot: notes.API_KEY.")
-    anew = tab.get_by_role("checkbox", name="I mean it", checked=False)
-    while not removed.count():
-        tab.get_by_label("I mean it").check()
-        tab.get_by_role("button", name="Remove notes").click()
-        removed.or_(anew).first.wait_for()
-    assert read_servers().servers == {}
-    assert tab.troubles == []
-
-
 def test_a_rug_pull_is_hidden_and_shown_and_refused(open_tab, server, gateway):
     tab = open_tab(path="/servers/of/notes")
     assert tab.locator("[data-definition]").count() == 0
@@ -86,7 +40,7 @@ def test_a_rug_pull_is_hidden_and_shown_and_refused(open_tab, server, gateway):
     tab.locator("[data-stale]").wait_for()
     assert offered(gateway) == {"drop_note"}
     tab.locator("[data-stale]").get_by_role("link", name="Look again").click()
-    changed = card(tab, "read_note")
+    changed = definition(tab, "read_note")
     changed.get_by_text("changed since you decided").wait_for()
     assert "Ignore previous instructions." in changed.locator(".line.in").all_inner_texts()[0]
     assert changed.get_by_text("Look twice.").first.is_visible()
@@ -126,7 +80,7 @@ def test_a_page_does_not_wait_for_a_server_that_starts_and_shows_it_when_it_has(
     tab = open_tab(path="/servers/of/notes")
     tab.locator("[data-starting]").wait_for()
     gate.touch()
-    card(tab, "read_note").wait_for()
+    definition(tab, "read_note").wait_for()
     assert tab.troubles == []
 
 
@@ -159,7 +113,7 @@ def test_hostile_words_of_a_server_do_nothing(open_tab, notes, console):
         assert tab.evaluate("window.hacked") is None, path
         assert "\u202e" not in tab.locator("main").inner_text()
     tab.goto(tab.base + "/servers/of/notes")
-    assert card(tab, "read_note").get_by_text("Look twice.").first.is_visible()
+    assert definition(tab, "read_note").get_by_text("Look twice.").first.is_visible()
     assert tab.troubles == []
 
 
@@ -220,7 +174,7 @@ def test_by_keys_alone(open_tab, server, gateway):
     tab.locator("#server-notes").focus()
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/of/notes")
-    refuse = card(tab, "read_note").get_by_role("button", name=re.compile("^Refuse"))
+    refuse = definition(tab, "read_note").get_by_role("button", name=re.compile("^Refuse"))
     for _ in range(60):
         tab.keyboard.press("Tab")
         if refuse.evaluate("each => each === document.activeElement"):
@@ -299,7 +253,7 @@ def test_signing_in_at_a_server(open_tab, console, gateway):
         # The sign-in page says yes at once and sends the browser back to us.
         popup.value.get_by_text("You can close this window.").wait_for()
         tab.get_by_text("You are signed in.").wait_for()
-        card(tab, "go").wait_for()
+        definition(tab, "go").wait_for()
         assert not any("/at/" in str(each[2].get("referer", "")) for each in provider.seen)
         assert tab.troubles == []
         console.desk.ask("upstream.remove", name="mail")

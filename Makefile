@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-WORKERS ?= 5
+WORKERS ?= 4
 # Bytecode is kept even where a machine says not to: without it every process of every test compiles anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -65,7 +65,8 @@ class _Reading:
     """One thread's read connection; it ends with its thread: threads that come and go leave no file open."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+        # Held while its thread reads: SQLite crashes if a connection is closed under a running statement.
+        self.connection, self.reading = connection, threading.Lock()
 
     def __del__(self) -> None:
         self.connection.close()
@@ -100,7 +101,7 @@ class SqliteStore:
         try:
             with _explained(store.path):
                 if read_only:
-                    check_schema(store._reader(), store.path, writable=False)
+                    check_schema(store._reader().connection, store.path, writable=False)
                 else:
                     store._start()
         except BaseException:
@@ -164,8 +165,9 @@ class SqliteStore:
         self._wake.set()
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        with _explained(self.path):
-            return self._reader().execute(sql, parameters).fetchall()
+        reader = self._reader()
+        with _explained(self.path), reader.reading:
+            return reader.connection.execute(sql, parameters).fetchall()
 
     def writes_to(self, table: str) -> int | None:
         return None if self._lock is None else self._writes.get(table, 0)
@@ -187,8 +189,10 @@ class SqliteStore:
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             writer.close()
         with self._opening:
-            for reading in self._readers:
-                reading.connection.close()
+            # INVARIANT: a read under way ends before its connection is closed.
+            for each in self._readers:
+                with each.reading:
+                    each.connection.close()
         self._release()
 
     def _release(self) -> None:
@@ -196,7 +200,7 @@ class SqliteStore:
             os.close(self._lock)
             self._lock = None
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> _Reading:
         """This thread's own read connection: it sees what is committed and can change nothing."""
         reading: _Reading | None = getattr(self._local, "reading", None)
         if reading is None:
@@ -207,7 +211,7 @@ class SqliteStore:
             self._local.reading = reading
             with self._opening:
                 self._readers.add(reading)
-        return reading.connection
+        return reading
 
     def _check_open(self) -> None:
         if self._thread is None:

@@ -313,7 +313,8 @@ class JavaScriptSession:
 
 def _settled(number: int, name: str, answer: Answer) -> dict[str, Any]:
     if answer.denied:
-        return {"id": number, "kind": "denied", "text": answer.denied, "value": None}
+        said = answer.said[:_LONGEST_ERROR] or None
+        return {"id": number, "kind": "denied", "text": answer.denied, "value": said}
     if len(canonical(answer.value)) > LARGEST_VALUE or is_deep(answer.value, DEEPEST_VALUE):
         text = f"{name}: its result is larger or deeper than a script may be given."
         return {"id": number, "kind": "error", "text": text, "value": None}

@@ -18,8 +18,8 @@
     defineProperty(object, name, { value, writable: true, configurable: true, enumerable: false });
 
   class ToolCallDeniedError extends ErrorClass {
-    constructor(toolName, reason) {
-      super(`${toolName} was not allowed: ${reason}`);
+    constructor(toolName, reason, said = "") {
+      super(`${toolName} was not allowed: ${reason}${said && `. A person says: ${said}`}`);
       hidden(this, "toolName", toolName);
       hidden(this, "reason", reason);
     }
@@ -131,7 +131,8 @@
   };
 
   const errorFor = (call, kind, text, result) => {
-    const error = kind === "denied" ? new ToolCallDeniedError(call.name, text) : new ErrorClass(text);
+    const said = typeof result === "string" ? result : "";
+    const error = kind === "denied" ? new ToolCallDeniedError(call.name, text, said) : new ErrorClass(text);
     if (kind === "error" && result !== null) hidden(error, "result", result);
     hidden(error, "stack", call.where);
     return error;

@@ -159,7 +159,8 @@ def arguments(name: str, positional: Sequence[Any], named: Mapping[str, Any]) ->
 def settled(tool: str, answer: Answer) -> dict[str, Any]:
     """An answer in the sandbox's words: a value, or an exception the script can catch."""
     if answer.denied:
-        return {"exc_type": "PermissionError", "message": f"ToolCallDenied: {tool}: {answer.denied}"}
+        said = f". A person says: {answer.said[:_LONGEST_ERROR]}" if answer.said else ""
+        return {"exc_type": "PermissionError", "message": f"ToolCallDenied: {tool}: {answer.denied}{said}"}
     if answer.error:
         return {"exc_type": "RuntimeError", "message": answer.error[:_LONGEST_ERROR]}
     try:

@@ -45,11 +45,12 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a call came to: a value, a tool's error, or a refusal with its reason."""
+    """What a call came to: a value, a tool's error, or a refusal with its reason and what a person said."""
 
     value: Any = None
     error: str = ""
     denied: str = ""
+    said: str = ""
 
 
 class Paused(msgspec.Struct, frozen=True):

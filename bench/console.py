@@ -88,7 +88,9 @@ def fill(pipeline: Any) -> list[str]:
             "cwd": "/home/ada/project-17",
             "session": f"q-{number // 15}",
         }
-        asked = pipeline.decide(tool_call({**raw, **place, "agent": "bench"}), asking=True, hold="First.")
+        asked = pipeline.decide(
+            tool_call({**raw, **place, "agent": "bench"}), asking=True, ask_reason="First."
+        )
         assert asked.verdict.word == "ask", asked.verdict
     return ids
 
@@ -129,7 +131,7 @@ def arrival(browser: _Browser, pipeline: Any) -> list[float]:
         begun: list[float] = []
 
         def ask(call: Any = call, begun: list[float] = begun) -> None:
-            pipeline.decide(call, asking=True, hold="First.")
+            pipeline.decide(call, asking=True, ask_reason="First.")
             begun.append(time.perf_counter())
 
         threading.Thread(target=ask).start()

@@ -243,15 +243,17 @@ def fill(hooks: Hooks) -> None:
     store.write(domains)
     store.close()
     from checkrein.call import tool_call
+    from checkrein.core.decision import DecisionRequest
     from checkrein.pipeline import Pipeline
 
     pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir())
     call = {"tool": "Read", "arguments": {"file_path": "README.md"}, "project": str(hooks.project)}
-    judged = pipeline.judge(tool_call(call))
+    request = DecisionRequest(tool_call(call))
+    judged = pipeline.judge(request.call)
     for first in range(0, ENTRIES, 5_000):
         pipeline.store.write(
             lambda tx, first=first: [
-                pipeline._recording.record(tx, f"0{number:015d}", tool_call(call), judged, False)
+                pipeline._recording.record(tx, f"0{number:015d}", request, judged, False)
                 for number in range(first, first + 5_000)
             ]
         )

@@ -96,7 +96,10 @@ def populate(pipeline: Any, agents: Any, project: str, clock: Clock) -> list[str
             ("Edit", {**EDIT, "file_path": f"{project}/src/shop/prices.py"}),
         ):
             clock.catch_up(37 + number % 5)
-            decided = pipeline.decide(call(tool, **arguments))
+            decided = pipeline.decide(call(tool, **arguments), asking=True)
+            if decided.asked:
+                # In the agent's own dialog.
+                pipeline.answer(decided.entry, "approved", actor="ada", channel="agent")
             failed = tool == "Bash" and number in (5, 11, 12, 27)
             outcome = "failure" if failed else "success"
             if decided.verdict.word != "deny":
@@ -116,10 +119,14 @@ def populate(pipeline: Any, agents: Any, project: str, clock: Clock) -> list[str
         call("Edit", agent="codex", **EDIT),
         call("Bash", command='for f in *.csv; do gzip -9 "$f"; done  # archive last month'),
     ):
-        decided = pipeline.decide(wanted, asking=True, hold="A person looks at changes like this one first.")
+        decided = pipeline.decide(
+            wanted, asking=True, ask_reason="A person looks at changes like this one first."
+        )
         if decided.verdict.word == "ask":
             questions.append(decided.entry)
-    answered = pipeline.decide(call("Bash", command="npm install left-pad"), asking=True, hold="New package.")
+    answered = pipeline.decide(
+        call("Bash", command="npm install left-pad"), asking=True, ask_reason="New package."
+    )
     if answered.verdict.word == "ask":
         said = {
             "id": answered.entry,
@@ -239,7 +246,7 @@ def main() -> None:
 
 def _wait(pipeline: Any, entry: str, ended: threading.Event) -> None:
     """Somebody waits for the answer, as a hook does."""
-    with pipeline.broker.awaiting(entry, pipeline.broker.call(entry)):
+    with pipeline.broker.awaiting(entry):
         ended.wait()
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from checkrein.asking import Answerer, Remember
 from checkrein.call import ToolCall
-from checkrein.errors import InputError
+from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger.entries import fold
 from checkrein.ledger.query import Filter, entries
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
 from checkrein.store import questions, records
 from checkrein.store.grants import end_session_grants
 from deciding import approve, asked, bash, in_session, kinds, last, put_rule, set_user_phase
@@ -18,7 +20,7 @@ from deciding import approve, asked, bash, in_session, kinds, last, put_rule, se
 @pytest.mark.invariant("only a question is answered, and the first answer stands")
 def test_only_a_question_is_answered_and_the_first_answer_stands(pipeline, project):
     blocked, allowed = pipeline.decide(bash("git push", project)), pipeline.decide(bash("ls", project))
-    asked = pipeline.decide(bash("make x", project))
+    asked = pipeline.decide(bash("make x", project), asking=True)
     pipeline.answer(asked.entry, "denied", actor="ada", channel="terminal")
     for decided in (blocked, allowed, asked):
         with pytest.raises(InputError, match="waits for no answer"):
@@ -86,7 +88,7 @@ def test_whoever_waits_for_an_answer_never_runs_what_is_denied_now_whatever_the_
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
     put_rule(pipeline, "deny")
-    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+    with pipeline.broker.awaiting(entry):
         assert pipeline.answer(entry, "approved", actor="ada", channel="agent") == "denied"
 
 
@@ -94,7 +96,7 @@ def test_an_edited_call_is_judged_recorded_masked_and_handed_on(pipeline, projec
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
     secret = "hunter2-" + "very-secret"
-    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+    with pipeline.broker.awaiting(entry):
         with pytest.raises(InputError, match="would be refused"):
             approve(pipeline, entry, edited={"command": "git push --force"})
         assert questions.get_question(pipeline.store, entry).state == "asked"
@@ -113,9 +115,77 @@ def test_nobody_who_could_run_it_means_no_edited_yes(pipeline, project):
     assert questions.get_question(pipeline.store, entry).state == "asked"
 
 
+def test_a_program_that_comes_back_later_can_run_an_edited_call(pipeline, project):
+    """Only of an agent's own hook somebody must wait: the other doors run the call themselves."""
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project, door="library")
+    with pytest.raises(InputError, match="would be refused"):
+        approve(pipeline, entry, edited={"command": "git push --force"})
+    assert approve(pipeline, entry, edited={"command": "make y"}) == "approved"
+    assert pipeline.broker.edited(entry) == {"command": "make y"}
+
+
+@pytest.mark.parametrize("how", ["rule", "phase"])
+def test_an_answer_after_a_restart_is_judged_again(pipeline, project, clock, how):
+    set_user_phase(pipeline, "building")
+    entry, other = (asked(pipeline, f"make {each}", project) for each in "xy")
+    if how == "rule":
+        put_rule(pipeline, "deny")
+    else:
+        set_user_phase(pipeline, "auditing")
+    later = Pipeline(pipeline.store, state_dir(), clock=clock)
+    assert approve(later, entry) == "denied"
+    assert "policy of this moment refuses" in questions.get_question(later.store, entry).message
+    assert later.answer(other, "denied", actor="ada", channel="terminal") == "denied"
+
+
+@pytest.mark.invariant("nobody says yes to a call that cannot be read and judged again")
+@pytest.mark.parametrize("answer", ["approved", "answered"])
+def test_without_the_key_nobody_says_yes_and_anybody_says_no(pipeline, project, clock, answer):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    (state_dir() / "questions.key").unlink()
+    later = Pipeline(pipeline.store, state_dir(), clock=clock)
+    with pytest.raises(InputError, match="cannot be read any more"):
+        later.answer(entry, answer, actor="ada", channel="terminal")
+    assert questions.get_question(later.store, entry).state == "asked"
+    assert later.answer(entry, "denied", actor="ada", channel="terminal") == "denied"
+
+
+@pytest.mark.invariant("nobody says yes to a question whose time is over")
+@pytest.mark.parametrize("answer", ["approved", "answered"])
+def test_a_yes_that_comes_too_late_is_a_no(pipeline, project, clock, answer):
+    set_user_phase(pipeline, "building")
+    entry = asked(pipeline, "make x", project)
+    clock.now = questions.get_question(pipeline.store, entry).expires_at
+    with pytest.raises(InputError, match="expired"):
+        pipeline.answer(entry, answer, actor="ada", channel="terminal")
+    assert questions.get_question(pipeline.store, entry).state == "expired"
+    assert last(pipeline, "answered")["answer"] == "expired" and not pipeline.claim(entry)
+
+
+@pytest.mark.invariant("nobody says yes to a question whose time is over")
+def test_a_yes_in_time_is_none_to_an_older_question_about_the_same_call(pipeline, project, clock):
+    set_user_phase(pipeline, "building")
+    first = asked(pipeline, "make x", project)
+    clock.now = questions.get_question(pipeline.store, first).expires_at - 1
+    second = asked(pipeline, "make x", project)
+    clock.now += 2
+    assert approve(pipeline, second) == "approved"
+    assert questions.get_question(pipeline.store, first).state == "asked"
+    with pytest.raises(InputError, match="expired"):
+        approve(pipeline, first)
+
+
+def test_a_question_that_was_never_put_is_said_to_be_unknown(pipeline):
+    for answer in ("approved", "denied", "cancelled"):
+        with pytest.raises(NotFoundError):
+            pipeline.answer("no-such-entry", answer, actor="ada", channel="terminal")
+
+
 def test_a_denied_edit_is_never_handed_on(pipeline, project):
     entry = asked(pipeline, "make x", project)
-    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+    with pipeline.broker.awaiting(entry):
         pipeline.answer(entry, "denied", actor="ada", channel="terminal", edited={"command": "make y"})
     assert pipeline.broker.edited(entry) is None
 
@@ -165,7 +235,7 @@ def test_what_is_remembered_for_the_session_is_what_was_approved(pipeline, proje
     """A person changed the call before saying yes: the one that was asked for still asks."""
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
-    with pipeline.broker.awaiting(entry, in_session("make x", project)):
+    with pipeline.broker.awaiting(entry):
         approve(pipeline, entry, edited={"command": "make y"}, remember=Remember())
     assert pipeline.decide(in_session("make x", project)).verdict.word == "ask"
     assert pipeline.decide(in_session("make y", project)).verdict.stage == "grant"
@@ -174,7 +244,7 @@ def test_what_is_remembered_for_the_session_is_what_was_approved(pipeline, proje
 def test_the_record_says_what_was_approved_instead(pipeline):
     call = ToolCall(tool="lookup", server="notes", arguments={"name": "x"}, door="chat", session="s")
     entry = pipeline.decide(call, asking=True).entry
-    with pipeline.broker.awaiting(entry, call):
+    with pipeline.broker.awaiting(entry):
         pipeline.answer(entry, "approved", actor="me", channel="console", edited={"name": "y"})
     (found,) = fold(records.of_entries(pipeline.store, [entry]))
     other = msgspec.structs.replace(call, arguments={"name": "y"})

@@ -5,6 +5,7 @@ import pytest
 from checkrein import judging, memory
 from checkrein.asking import Remember
 from checkrein.call import tool_call
+from checkrein.core.decision import DecisionRequest
 from checkrein.errors import InputError, NotFoundError
 from checkrein.finishing import Outcome
 from checkrein.ledger.query import Filter, entries
@@ -14,7 +15,7 @@ from checkrein.settings.sources import state_dir
 from checkrein.store import questions
 from checkrein.store.sqlite import SqliteStore
 from checkrein.store.trust import trust_of
-from deciding import approve, asked, bash, in_session, kinds, put_rule, score, set_user_phase
+from deciding import approve, asked, bash, in_session, kinds, last, put_rule, score, set_user_phase
 from patience import PATIENCE
 
 
@@ -73,7 +74,7 @@ def test_only_success_and_failure_move_trust(pipeline, project, outcome):
 def test_a_refused_call_that_reports_success_earns_nothing(pipeline, project):
     refused = pipeline.decide(bash("git push", project))
     pipeline.finish(refused.entry, "success")
-    asked = pipeline.decide(bash("make x", project))
+    asked = pipeline.decide(bash("make x", project), asking=True)
     pipeline.answer(asked.entry, "denied", actor="ada", channel="terminal")
     pipeline.finish(asked.entry, "success")
     assert trust_of(pipeline.store, project) == {}
@@ -99,7 +100,12 @@ def test_words_that_do_not_exist_are_refused(pipeline):
         pipeline.finish(decided.entry, "great")
     with pytest.raises(InputError):
         pipeline.answer(decided.entry, "yes", actor="a", channel="c")
-    for method in (pipeline.start, lambda entry: pipeline.finish(entry, "success")):
+    for method in (
+        pipeline.claim,
+        pipeline.repeat,
+        lambda entry: pipeline.drop(entry, evidence="test", reason="a test"),
+        lambda entry: pipeline.finish(entry, "success"),
+    ):
         with pytest.raises(NotFoundError):
             method("nobody")
     assert kinds(pipeline) == ["decided"]
@@ -116,7 +122,7 @@ def test_a_refusal_without_judging_is_recorded_and_cannot_be_lost(pipeline, proj
 
 def test_a_held_call_asks_although_it_would_run_and_uses_up_no_rule(pipeline, project):
     put_rule(pipeline, "allow", uses=1)
-    held = pipeline.decide(in_session("ls", project), hold="everybody below has failed", asking=True)
+    held = pipeline.decide(in_session("ls", project), ask_reason="everybody below has failed", asking=True)
     assert (held.verdict.word, held.verdict.stage) == ("ask", "hold")
     assert held.verdict.reasons[0].text == "everybody below has failed"
     assert questions.get_question(pipeline.store, held.entry).state == "asked"
@@ -124,32 +130,83 @@ def test_a_held_call_asks_although_it_would_run_and_uses_up_no_rule(pipeline, pr
 
 
 def test_holding_never_softens_a_refusal_or_a_question(pipeline, project):
-    assert pipeline.decide(bash("git push", project), hold="why").verdict.word == "deny"
-    assert pipeline.decide(bash("make x", project), hold="why").verdict.stage != "hold"
+    assert pipeline.decide(bash("git push", project), ask_reason="why").verdict.word == "deny"
+    assert pipeline.decide(bash("make x", project), ask_reason="why").verdict.stage != "hold"
 
 
-# -- in two halves, for who must not wait ------------------------------------------------------------------
+@pytest.mark.invariant("a call that is held uses up no yes a person gave before")
+def test_a_call_that_is_held_uses_up_no_remembered_yes(pipeline, project):
+    set_user_phase(pipeline, "building")
+    approve(
+        pipeline, asked(pipeline, "make x", project), remember=Remember(what="exact", span="uses", uses=1)
+    )
+    held = pipeline.decide(in_session("make x", project), ask_reason="somebody is watching", asking=True)
+    assert (held.verdict.word, held.verdict.stage) == ("ask", "hold")
+    assert pipeline.decide(in_session("make x", project)).verdict.word == "allow"
 
 
-def test_a_verdict_that_is_only_considered_is_on_no_record(pipeline, project):
-    considered = pipeline.consider(in_session("make x", project), asking=True)
-    assert considered.judged.verdict.word == "ask" and considered.durable
+@pytest.mark.invariant("a call that nobody can be asked about is over")
+def test_a_call_nobody_can_be_asked_about_is_over_at_once(pipeline, project):
+    decided = pipeline.decide(in_session("make x", project))
+    assert decided.verdict.word == "ask" and not decided.asked
+    (found,) = entries(pipeline.store, Filter())
+    assert (found.answer, found.actor, found.channel) == ("cancelled", "", "none")
+    assert last(pipeline, "answered")["message"] == "nobody could be asked"
+    assert questions.get_question(pipeline.store, decided.entry) is None
+    with pytest.raises(InputError):
+        approve(pipeline, decided.entry)
+    assert not pipeline.claim(decided.entry) and kinds(pipeline) == ["decided", "answered"]
+
+
+# -- step by step, for doors that must not wait ------------------------------------------------------------
+
+
+def test_a_verdict_that_is_only_evaluated_is_on_no_record(pipeline, project):
+    found = pipeline.evaluate(DecisionRequest(in_session("make x", project)))
+    assert (found.verdict.word, found.asks, found.durable) == ("ask", False, True)
+    asks = pipeline.add_question(found)
+    assert asks.asks and asks.entry == found.entry
     assert kinds(pipeline) == [] and questions.waiting(pipeline.store) == []
-    decided = pipeline.settle(considered)
-    assert decided.asked and decided.entry == considered.entry and kinds(pipeline) == ["decided", "asked"]
+    decided = pipeline.commit(asks)
+    assert decided.asked and decided.entry == found.entry and kinds(pipeline) == ["decided", "asked"]
     assert pipeline.broker.call(decided.entry) is not None
 
 
+def test_only_an_ask_opens_a_question(pipeline, project):
+    for command in ("ls", "rm -rf /"):
+        found = pipeline.evaluate(DecisionRequest(in_session(command, project)))
+        assert pipeline.add_question(found) == found and not found.asks
+
+
 def test_what_waits_for_the_disk_is_known_before(pipeline, project):
-    durable = {
-        command: pipeline.consider(in_session(command, project)).durable for command in ("ls", "rm -rf /")
+    found = {
+        command: pipeline.evaluate(DecisionRequest(in_session(command, project)))
+        for command in ("ls", "rm -rf /", "make x")
     }
-    assert durable == {"ls": False, "rm -rf /": True}
+    assert {each: found[each].durable for each in found} == {"ls": False, "rm -rf /": True, "make x": True}
+    assert {each: found[each].plain for each in found} == {"ls": True, "rm -rf /": False, "make x": False}
+
+
+@pytest.mark.parametrize("command", ["rm -rf /", "make x"])
+def test_only_a_plain_verdict_is_committed_with_others(pipeline, project, command):
+    with pytest.raises(ValueError, match="plain"):
+        pipeline.commit_work(pipeline.evaluate(DecisionRequest(in_session(command, project))))
+
+
+def test_a_plain_verdict_is_committed_with_others(pipeline, project):
+    found = pipeline.evaluate(DecisionRequest(in_session("ls", project)))
+    pipeline.store.write(pipeline.commit_work(found))
+    decided = pipeline.committed(found, None)
+    assert (decided.entry, decided.verdict.word) == (found.entry, "allow") and kinds(pipeline) == ["decided"]
 
 
 @pytest.mark.invariant("what cannot be judged is refused")
-def test_what_cannot_be_judged_is_refused_and_on_the_record(pipeline):
-    decided = pipeline.decide(bash("ls"), hold=lambda _judged: 1 / 0, asking=True)
+def test_what_cannot_be_judged_is_refused_and_on_the_record(pipeline, monkeypatch):
+    def broken(_call, _risk):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(pipeline.asking, "grant", broken)
+    decided = pipeline.decide(bash("make x"), asking=True)
     assert (decided.verdict.word, decided.verdict.stage, decided.asked) == ("deny", "judge", False)
     assert "could not be judged: ZeroDivisionError" in decided.verdict.reasons[0].text
     (found,) = entries(pipeline.store, Filter())
@@ -159,8 +216,8 @@ def test_what_cannot_be_judged_is_refused_and_on_the_record(pipeline):
 @pytest.mark.invariant("if recording fails, the verdict is deny")
 @pytest.mark.parametrize("command", ["ls", "make x", "git push"])
 def test_a_verdict_whose_recording_failed_elsewhere_is_deny(pipeline, project, command):
-    considered = pipeline.consider(in_session(command, project))
-    verdict = pipeline.settled(considered, OSError(5, "Input/output error")).verdict
+    found = pipeline.evaluate(DecisionRequest(in_session(command, project)))
+    verdict = pipeline.committed(found, OSError(5, "Input/output error")).verdict
     assert (verdict.word, verdict.stage) == ("deny", "record")
     assert "Input/output error" in verdict.reasons[0].text
 
@@ -182,53 +239,41 @@ def test_a_yes_that_another_used_up_meanwhile_is_asked_for_again(pipeline, proje
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
     approve(pipeline, entry, remember=Remember(what="exact", span="uses", uses=1))
-    first, second = (pipeline.consider(in_session("make x", project), asking=True) for _ in range(2))
-    assert first.judged.verdict.word == second.judged.verdict.word == "allow"
-    assert pipeline.settle(first).verdict.word == "allow"
-    again = pipeline.settle(second)
+    request = DecisionRequest(in_session("make x", project))
+    first, second = pipeline.evaluate(request), pipeline.evaluate(request)
+    assert first.verdict.word == second.verdict.word == "allow"
+    assert pipeline.commit(first).verdict.word == "allow"
+    assert pipeline.commit(second) is None and kinds(pipeline).count("decided") == 2
+    again = pipeline.decide(in_session("make x", project), asking=True)
     assert again.verdict.word == "ask" and again.asked and again.entry != second.entry
 
 
-def test_why_a_call_is_held_may_depend_on_the_verdict_and_is_asked_only_about_an_allow(pipeline, project):
-    seen = []
-
-    def hold(judged):
-        seen.append(judged.verdict.word)
-        return "somebody is watching"
-
-    held = pipeline.consider(in_session("ls", project), hold=hold, asking=True)
-    assert (
-        held.judged.verdict.word == "ask"
-        and held.judged.verdict.stage == "hold"
-        and held.judged.consent is None
+def test_a_decision_whose_yes_is_used_up_meanwhile_is_evaluated_again(pipeline, project, monkeypatch):
+    set_user_phase(pipeline, "building")
+    approve(
+        pipeline, asked(pipeline, "make x", project), remember=Remember(what="exact", span="uses", uses=1)
     )
-    pipeline.consider(in_session("make x", project), hold=hold)
-    pipeline.consider(in_session("rm -rf /", project), hold=hold)
-    assert seen == ["allow"]
+    quicker, commit = [], pipeline.commit
 
+    def raced(evaluation):
+        if not quicker:
+            quicker.append(commit(pipeline.evaluate(DecisionRequest(in_session("make x", project)))))
+        return commit(evaluation)
 
-def test_whether_anybody_can_be_asked_is_found_out_only_where_somebody_must_be(pipeline, project):
-    looked = []
-
-    def nobody():
-        looked.append(1)
-        return False
-
-    assert pipeline.decide(in_session("ls", project), asking=nobody).verdict.word == "allow"
-    assert looked == []
-    decided = pipeline.decide(in_session("make x", project), asking=nobody)
-    assert decided.verdict.word == "ask" and not decided.asked and looked == [1]
-    assert questions.waiting(pipeline.store) == []
+    monkeypatch.setattr(pipeline, "commit", raced)
+    decided = pipeline.decide(in_session("make x", project), asking=True)
+    assert quicker[0].verdict.word == "allow"
+    assert decided.verdict.word == "ask" and decided.asked
 
 
 @pytest.mark.invariant("a yes lets one call run, whoever comes back for it, and however often")
 def test_a_yes_lets_one_call_begin_however_many_come_for_it(pipeline, project):
     set_user_phase(pipeline, "building")
     entry = asked(pipeline, "make x", project)
-    assert not pipeline.begin(entry), "nobody has answered yet"
+    assert not pipeline.claim(entry), "nobody has answered yet"
     approve(pipeline, entry)
     taken = []
-    threads = [threading.Thread(target=lambda: taken.append(pipeline.begin(entry))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: taken.append(pipeline.claim(entry))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -244,9 +289,9 @@ def test_a_no_a_plain_allow_and_what_has_ended_let_nothing_begin(pipeline, proje
     approve(pipeline, ended)
     pipeline.finish(ended, "cancelled")
     allowed = pipeline.decide(in_session("ls", project)).entry
-    assert [pipeline.begin(entry) for entry in (no, ended, allowed)] == [False] * 3
+    assert [pipeline.claim(entry) for entry in (no, ended, allowed)] == [False] * 3
     with pytest.raises(NotFoundError):
-        pipeline.begin("no-such-entry")
+        pipeline.claim("no-such-entry")
 
 
 def test_outcomes_are_recorded_together_and_one_unknown_call_keeps_no_other_off_the_record(pipeline):

@@ -164,7 +164,7 @@ def test_denies_and_high_risk_allows_are_durable(pipeline, monkeypatch):
     pipeline.decide(bash("ls"))
     pipeline.decide(bash("rm -rf build"))
     pipeline.decide(bash("git push"))
-    decided = pipeline.decide(tool_call({"tool": "Mystery"}))
+    decided = pipeline.decide(tool_call({"tool": "Mystery"}), asking=True)
     pipeline.answer(decided.entry, "approved", actor="ada", channel="terminal")
     assert seen == [False, True, True, False, True]
 

@@ -7,9 +7,9 @@ import pytest
 
 from checkrein.asking import Remember
 from checkrein.call import Effect, ToolCall
+from checkrein.core.decision import DecisionRequest
 from checkrein.store import rules
 from checkrein.store.trust import delete_trust
-from checkrein.taint import why_held
 
 CALL = {"tool": "echo", "server": "notes", "door": "gateway", "session": "s1"}
 
@@ -209,14 +209,15 @@ def test_a_yes_with_one_use_covers_one_call(pipeline, project):
 
 def test_a_session_that_read_untrusted_words_is_held_from_the_next_call_on(allowed, project):
     """The verdict is the same; whether a person is asked first is found out for every call."""
-    given, tainted = call(project, annotations={"openWorldHint": True}), []
+    given = call(project, annotations={"openWorldHint": True})
 
-    def hold(judged):
-        return why_held(given, judged, tainted[0] if tainted else "")
+    def words(tainted_by):
+        request = DecisionRequest(given, tainted_by=tainted_by)
+        return [allowed.evaluate(request).verdict.word for _ in range(2)]
 
-    assert [allowed.decide(given, hold=hold).verdict.word for _ in range(2)] == ["allow", "allow"]
-    tainted.append("others")
-    assert [allowed.decide(given, hold=hold).verdict.word for _ in range(2)] == ["ask", "ask"]
+    assert words("") == ["allow", "allow"]
+    assert words("others") == ["ask", "ask"]
+    assert words("") == ["allow", "allow"]
 
 
 def test_a_clock_that_goes_back_repeats_nothing(allowed, project, clock):

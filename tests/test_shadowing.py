@@ -31,10 +31,10 @@ DENY_ALL = {"action": "deny", "pattern": "*"}
 def judged(pipeline, project):
     switch(pipeline, "building", "ada", "terminal")
 
-    def judge(command="make x", *, tool="Bash", session="s1", asking=False, hold="", **arguments):
+    def judge(command="make x", *, tool="Bash", session="s1", asking=False, ask_reason="", **arguments):
         raw = {"tool": tool, "arguments": arguments or {"command": command}, "session": session}
         call = tool_call({**raw, "project": project, "cwd": project})
-        return pipeline.decide(call, asking=asking, hold=hold)
+        return pipeline.decide(call, asking=asking, ask_reason=ask_reason)
 
     return judge
 
@@ -137,7 +137,7 @@ def test_what_people_said_then_stands_on_both_sides(judged, tried, pipeline):
     pipeline.answer(entry, "approved", actor="ada", channel="terminal", remember=Remember())
     granted = judged("make x", asking=True)
     assert granted.verdict.stage == "grant"
-    held = judged("echo hi", hold="somebody must look")
+    held = judged("echo hi", ask_reason="somebody must look")
     assert held.verdict.stage == "hold"
     found = tried({"action": "ask", "tool": "Bash"})
     assert words(found) == []

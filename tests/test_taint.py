@@ -4,7 +4,7 @@ import pytest
 
 from checkrein.asking import Consent
 from checkrein.call import Category, Effect, Reason, Risk, ToolCall, Verdict
-from checkrein.judged import Judged
+from checkrein.core.decision import Judged
 from checkrein.store.rules import add_rule
 from checkrein.taint import why_held
 

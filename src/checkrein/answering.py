@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from checkrein.approval.broker import Broker
+from checkrein.approval.question_calls import AskedCall
 from checkrein.asking import IN_THE_AGENT, OVERRULED, Answerer, Asking, Remember
-from checkrein.call import ToolCall, reason_lines
+from checkrein.call import Risk, ToolCall, reason_lines
+from checkrein.core.lifecycle import Event
 from checkrein.errors import ConflictError, InputError
 from checkrein.finishing import known
 from checkrein.judging import Judging
@@ -14,9 +16,11 @@ from checkrein.ledger.entries import Entry
 from checkrein.policies import Policies
 from checkrein.recording import Recording
 from checkrein.store import Store, Transaction
-from checkrein.store.questions import get_question
+from checkrein.store.questions import ASKED, get_question
 
 ANSWERS = ("approved", "denied", "answered", "expired", "cancelled")
+_AGAIN = "Have the agent make the call again."
+_UNREADABLE = "The call this question is about cannot be read any more, so nobody can say yes to it."
 
 
 class Answering:
@@ -52,48 +56,67 @@ class Answering:
         known(answer, ANSWERS, "answer")
         if remember and answer != "approved":
             raise InputError("Only a yes can be remembered.", remedy="Write a rule: `checkrein rules add`.")
-        call = self._broker.call(entry)
+        edited = edited if answer == "approved" else None
+        asked = self._broker.asked_call(entry)
         # What was answered in the agent's own dialog has run: the record says so, whatever holds by now.
-        if answer == "approved" and (channel != IN_THE_AGENT or self._broker.is_awaited(entry)):
-            overruled = self._overruled(entry, call, edited)
+        has_run = channel == IN_THE_AGENT and not self._broker.is_awaited(entry)
+        # INVARIANT: nobody says yes to a call that cannot be read and judged again.
+        if answer in ("approved", "answered") and asked is None and not has_run and self._is_open(entry):
+            raise InputError(_UNREADABLE, remedy="Deny it, and have the agent make the call again.")
+        if asked is not None and edited is not None:
+            asked = self._edited(entry, asked, edited)
+        if answer == "approved" and asked is not None and not has_run:
+            overruled = self._overruled(asked, edited)
             answer, message = ("denied", overruled) if overruled else (answer, message)
-        redactor = self._policies.of(self._project_of(entry, call)).redactor
+        redactor = self._policies.of(self._project_of(entry, asked)).redactor
         # INVARIANT: what people say is masked before it is kept, as what agents say is.
         data = {"answer": answer, "actor": actor, "channel": channel, "message": redactor.text(message)}
+        if edited is not None and asked is not None and answer == "approved":
+            data["edited"], data["edited_hash"] = redactor.value(edited), asked.call.argument_hash
         # INVARIANT: what is remembered is what was approved, not what was asked for.
-        approved = self._broker.edit(entry, edited) if edited is not None else call
-        if answer == "approved" and edited is not None and approved is not None:
-            data["edited"], data["edited_hash"] = redactor.value(edited), approved.argument_hash
-        risk = self._judging.judge(approved).verdict.risk if remember and approved else None
-        if remember and risk is None:
-            raise InputError("Nobody waits for this call any more, so it cannot be remembered.")
+        remembered = self._remembered(asked) if remember and answer == "approved" else None
         by, also = Answerer(actor, channel, redactor.text), list[str]()
 
-        def answered(tx: Transaction, found: Entry) -> dict[str, Any]:
+        def answered(tx: Transaction, _found: Entry) -> dict[str, Any] | None:
             # INVARIANT: only a question is answered, and the first answer stands.
-            if found.verdict != "ask" or found.answer is not None or found.completed_at is not None:
-                raise ConflictError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")
-            also[:] = self._asking.settle(tx, entry, data)
-            if answer == "approved" and remember and approved and risk:
-                data["grant"] = self._asking.remember(tx, entry, approved, risk, remember, by).id
+            same = self._asking.settle(tx, entry, data, edited if answer == "approved" else None)
+            if same is None:
+                return None
+            also[:] = same
+            if remembered is not None and remember is not None:
+                call, risk = remembered
+                data["grant"] = self._asking.remember(tx, entry, call, risk, remember, by).id
             return data
 
-        with self._broker.settling():
-            self._recording.follow_up(entry, "answered", answered, durable=True)
-            self._broker.settled(entry, edited if answer == "approved" else None)
-            for each in also:
-                self._broker.settled(each)
+        if not self._recording.follow_up(entry, Event.answer, answered, durable=True):
+            raise self._not_answered(entry)
+        for each in (entry, *also):
+            self._broker.settled(each)
         return answer
 
-    def _overruled(self, entry: str, call: ToolCall | None, edited: dict[str, Any] | None) -> str:
+    def _not_answered(self, entry: str) -> InputError:
+        """Why an answer was not recorded; a question whose time is over ends with that."""
+        if not self._is_open(entry):
+            return _settled(entry)
+        self.answer(entry, "expired", actor="", channel="timeout")
+        return ConflictError("The question has expired; the call counts as refused.", remedy=_AGAIN)
+
+    def _is_open(self, entry: str) -> bool:
+        question = get_question(self._store, entry)
+        return question is not None and question.state == ASKED
+
+    def _edited(self, entry: str, asked: AskedCall, edited: dict[str, Any]) -> AskedCall:
+        """The call with the arguments a person wrote instead."""
+        # Whoever runs an agent's call is the agent: only a hook that waits can give it other arguments.
+        if asked.call.door == "hooks" and not self._broker.is_awaited(entry):
+            raise InputError("Nobody waits for this call any more, so it cannot be edited.")
+        return asked.edited(edited)
+
+    def _overruled(self, asked: AskedCall, edited: dict[str, Any] | None) -> str:
         """Why a yes does not count: the policy of this moment refuses the call."""
-        if edited is not None:
-            call = self._broker.edit(entry, edited)
-            if call is None:
-                raise InputError("Nobody waits for this call any more, so it cannot be edited.")
-        if call is None:
-            return ""
-        phase = self._judging.phase_of(call.project, call.session) if call.door == "hooks" else "building"
+        call, phase = asked.call, asked.phase
+        if call.door == "hooks":
+            phase = self._judging.phase_of(call.project, call.session)
         verdict = self._judging.judge(call, phase=phase, approved=True).verdict
         if verdict.word != "deny":
             return ""
@@ -102,6 +125,15 @@ class Answering:
             raise InputError(f"The edited call would be refused: {why}")
         return f"{OVERRULED} {why}"
 
-    def _project_of(self, entry: str, call: ToolCall | None) -> str:
-        asked = None if call else get_question(self._store, entry)
-        return call.project if call else asked.project if asked else ""
+    def _remembered(self, asked: AskedCall | None) -> tuple[ToolCall, Risk]:
+        if asked is None:
+            raise InputError(f"{_UNREADABLE} It cannot be remembered.")
+        return asked.call, self._judging.judge(asked.call).verdict.risk
+
+    def _project_of(self, entry: str, asked: AskedCall | None) -> str:
+        question = None if asked else get_question(self._store, entry)
+        return asked.call.project if asked else question.project if question else ""
+
+
+def _settled(entry: str) -> ConflictError:
+    return ConflictError(f"{entry} waits for no answer.", remedy="See `checkrein audit show`.")

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from checkrein.approval.broker import Broker
 from checkrein.approval.families import Family, What, family_of, label_of, within
+from checkrein.approval.question_calls import QuestionCalls
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict, digest
 from checkrein.errors import InputError
 from checkrein.ledger.record import Ledger, new_id
@@ -76,8 +76,10 @@ def release_key(project: str, server: str | None, tool: str, argument_hash: str,
 class Asking:
     """What people are asked and what they said."""
 
-    def __init__(self, store: Store, ledger: Ledger, broker: Broker, clock: Callable[[], float]) -> None:
-        self._store, self._ledger, self._broker, self._clock = store, ledger, broker, clock
+    def __init__(
+        self, store: Store, ledger: Ledger, calls: QuestionCalls, clock: Callable[[], float]
+    ) -> None:
+        self._store, self._ledger, self._calls, self._clock = store, ledger, calls, clock
 
     def grant(self, call: ToolCall, risk: Risk) -> Consent | None:
         """The remembered answer that covers a call which would be asked about."""
@@ -116,8 +118,8 @@ class Asking:
             return refuse("flood", why, "A person answers those first: `checkrein inbox`.", verdict.risk)
         return None
 
-    def ask(self, tx: Transaction, entry: str, call: ToolCall, limits: Approval) -> bool:
-        """Put the question; False when the session's others filled the room meanwhile."""
+    def ask(self, tx: Transaction, entry: str, call: ToolCall, phase: str | None, limits: Approval) -> bool:
+        """Put the question with its call, encrypted; False if the session's others filled the room."""
         # INVARIANT: no session has more questions waiting than it may, however many calls come at once.
         if questions.count_of(tx, call.session) >= limits.most_waiting:
             return False
@@ -130,13 +132,18 @@ class Asking:
             asked_at=now,
             expires_at=now + limits.timeout_seconds,
         )
-        questions.add_question(tx, asked)
+        questions.add_question(tx, asked, self._calls.seal_call(entry, call, phase))
         data = {"project": call.project, "session": call.session, "expires_at": asked.expires_at}
         self._ledger.append(tx, "asked", data, entry=entry)
         return True
 
-    def settle(self, tx: Transaction, entry: str, data: dict[str, Any]) -> list[str]:
-        """Settle a question and, where a person spoke, every open one about exactly the same call."""
+    def settle(
+        self, tx: Transaction, entry: str, data: dict[str, Any], edited: dict[str, Any] | None = None
+    ) -> list[str] | None:
+        """Settle a question and, where a person spoke, every open one about exactly the same call.
+
+        None: it was settled before, or its time is over.
+        """
         now = self._clock()
         said = {
             "now": now,
@@ -144,13 +151,19 @@ class Asking:
             "channel": data["channel"],
             "message": data["message"],
         }
+        # INVARIANT: nobody says yes to a question whose time is over.
+        timely = data["answer"] in ("approved", "answered") and data["channel"] != IN_THE_AGENT
         asked = questions.get_question(tx, entry)
-        if asked is None or not questions.settle(tx, entry, data["answer"], **said):
-            return []
+        if asked is None or (timely and asked.expires_at <= now):
+            return None
+        sealed = "" if edited is None else self._calls.seal_edit(entry, edited)
+        if not questions.settle(tx, entry, data["answer"], sealed_edit=sealed, **said):
+            return None
         # INVARIANT: a caller that went away, an edit and a dialog of the agent's speak for one call.
         spoken = data["answer"] in SPOKEN and data["channel"] != IN_THE_AGENT and "edited" not in data
         # INVARIANT: a yes in a conversation or to a script is to one call, also where it made the same twice.
         same = questions.settled_with(tx, asked) if spoken else []
+        same = [each for each in same if not timely or each.expires_at > now]
         for each in same:
             questions.settle(tx, each.entry, data["answer"], **said)
             self._ledger.append(tx, "answered", {**data, "with": entry}, entry=each.entry)

@@ -12,6 +12,7 @@ CheckreinError
 │   ├── StoreBusyError      another process holds it
 │   ├── StoreFullError      the disk is full
 │   ├── StoreSchemaError    it was written by a newer version, or is not ours
+│   ├── SealError           something encrypted in it cannot be read
 │   └── StoppedError        the gateway ended while somebody waited for it
 ├── LedgerError         the record does not verify
 ├── PipeError           an MCP server cannot be started or connected to
@@ -129,6 +130,12 @@ class StoreSchemaError(StoreError):
     """Raise when the store's schema is newer than this version knows, or not ours at all."""
 
     code = "store.schema"
+
+
+class SealError(StoreError):
+    """Raise when something encrypted in the store was changed, or its key is gone."""
+
+    code = "store.seal"
 
 
 class LedgerError(CheckreinError):

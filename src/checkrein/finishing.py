@@ -10,13 +10,17 @@ import msgspec
 
 from checkrein import earning
 from checkrein.call import OUTCOMES
+from checkrein.core import lifecycle
+from checkrein.core.lifecycle import Event, State
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger import events
-from checkrein.ledger.entries import fold
+from checkrein.ledger.entries import Entry
 from checkrein.ledger.mirror import Mirror
+from checkrein.ledger.query import get_entry
 from checkrein.ledger.record import Ledger
 from checkrein.policies import InForce, Policies
-from checkrein.store import Transaction, records
+from checkrein.store import Transaction
+from checkrein.store.questions import end_question
 
 
 class About(msgspec.Struct, frozen=True):
@@ -65,16 +69,33 @@ class Finishing:
 
         return finish
 
+    def dropped(self, found: Entry, evidence: str, reason: str) -> dict[str, Any]:
+        """The outcome of an approval that is not used: nothing ran, and nothing is learned."""
+        force = self._policies.of(found.project)
+        kept = events.kept(reason, force.redactor, force.settings.retention.output_bytes)
+        took = self._clock() - datetime.fromisoformat(found.timestamp).timestamp()
+        return events.finished(found.project, found.session_id, "cancelled", kept, evidence, {}, took)
+
     def _unfinished(self, tx: Transaction, entry: str, *, missing: bool) -> About | None:
         """What the record says of a call that has no outcome yet."""
-        found = fold(records.of_entries(tx, [entry]))
-        if not found and missing:
+        found = get_entry(tx, entry)
+        if found is None and missing:
             raise NotFoundError(f"There is no call {entry!r}.")
-        if not found or found[0].completed_at is not None:
+        if found is None:
             return None
-        began = datetime.fromisoformat(found[0].started_at or found[0].timestamp).timestamp()
-        ran = found[0].status != "denied"
-        return About(found[0].project, found[0].session_id, tuple(found[0].domains), began, ran)
+        # What an agent of its own ran is on the record as it was, also where we had refused it.
+        by_agent, state = found.door == "hooks", lifecycle.state_of(found)
+        if not lifecycle.may(found, Event.finish) and not (by_agent and lifecycle.may(found, Event.report)):
+            return None
+        # INVARIANT: an approval nobody claimed has no outcome, but in an agent that runs its tools itself.
+        if state is State.approved and not by_agent:
+            return None
+        if state in (State.approved, State.claimed):
+            end_question(tx, entry, self._clock())
+        began = datetime.fromisoformat(found.started_at or found.timestamp).timestamp()
+        return About(
+            found.project, found.session_id, tuple(found.domains), began, ran=found.status != "denied"
+        )
 
     def _finish(
         self, tx: Transaction, about: About, done: Outcome, lessons: earning.Lessons, force: InForce

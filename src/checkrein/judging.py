@@ -13,7 +13,7 @@ import msgspec
 from checkrein import earning
 from checkrein.asking import Asking, consented
 from checkrein.call import ToolCall, Verdict
-from checkrein.judged import Judged
+from checkrein.core.decision import Judged
 from checkrein.memory import Memory
 from checkrein.policies import InForce, Policies
 from checkrein.policy import UNKNOWN_RISK, decide
@@ -41,13 +41,10 @@ class Judging:
         phase: str | None = "building",
         released: bool = False,
         approved: bool = False,
-        force: Callable[[], InForce] | None = None,
+        policy: InForce | None = None,
     ) -> Judged:
-        """The verdict of this moment. What a person said yes to before needs no new one.
-
-        `force`: what holds at this moment, for who has looked it up already.
-        """
-        holds = force() if force else self._policies.of(call.project, call.door, phase, call.profile)
+        """Return the verdict of this moment. `policy`: the effective policy, if already resolved."""
+        holds = policy or self._policies.of(call.project, call.door, phase, call.profile)
         return self._judged(call, holds, released, approved)
 
     def _judged(self, call: ToolCall, force: InForce, released: bool, approved: bool) -> Judged:

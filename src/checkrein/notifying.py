@@ -14,7 +14,8 @@ from checkrein.approval.channels.bursts import Bursts
 from checkrein.approval.channels.notify import Outlet, Say, channels_of, reaches, trouble_with
 from checkrein.approval.channels.wording import Subject, gathered
 from checkrein.approval.summaries import summary
-from checkrein.ledger.entries import Entry, body_of_row, fold, moment
+from checkrein.ledger.entries import Entry, body_of_row, moment
+from checkrein.ledger.query import get_entry
 from checkrein.pipeline import Pipeline
 from checkrein.settings import Notify
 from checkrein.store import records
@@ -185,9 +186,9 @@ class Notifier:
         return question is not None and question.state == ASKED
 
     def _tell(self, event: str, entry: str, expires_at: float | None = None) -> None:
-        found = fold(records.of_entries(self._pipeline.store, [entry]))
-        if found:
-            self._bursts.add(_subject(event, found[0], expires_at), self._monotonic())
+        found = get_entry(self._pipeline.store, entry)
+        if found is not None:
+            self._bursts.add(_subject(event, found, expires_at), self._monotonic())
 
 
 def _lasts(asked_at: float, expires_at: float) -> bool:

@@ -9,7 +9,6 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,25 @@ import msgspec
 from checkrein import earning
 from checkrein.answering import Answering
 from checkrein.approval.broker import Broker
+from checkrein.approval.question_calls import QuestionCalls
 from checkrein.asking import Asking
 from checkrein.call import Reason, Risk, ToolCall, Verdict
+from checkrein.core.decision import Decided, DecisionRequest, Evaluation, Judged, UsedUp
+from checkrein.core.lifecycle import Event, State, state_of
 from checkrein.errors import CheckreinError
 from checkrein.finishing import Finishing, Outcome
-from checkrein.judged import Asks, Considered, Decided, Hold, Judged, UsedUp
 from checkrein.judging import Judging
 from checkrein.ledger import mirror
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.entries import Entry
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
-from checkrein.policies import InForce, Policies
+from checkrein.policies import Policies
 from checkrein.policy import UNKNOWN_RISK, refuse
 from checkrein.recording import Recording
 from checkrein.store import Store, Transaction
+from checkrein.store.questions import claim_question, drop_question, reopen_question
+from checkrein.taint import why_held
 
 _NO_BOOK = earning.Book({}, {}, 0.0)
 
@@ -50,9 +53,10 @@ class Pipeline:
         policies: Policies | None = None,
     ) -> None:
         self.store, self.clock = store, clock
-        self.policies, self.broker = policies or Policies(store, overrides), Broker(store)
+        self.policies, question_calls = policies or Policies(store, overrides), QuestionCalls(store, state)
+        self.broker = Broker(store, question_calls)
         self.ledger = Ledger(store, Signer(state), clock)
-        self.asking = Asking(store, self.ledger, self.broker, clock)
+        self.asking = Asking(store, self.ledger, question_calls, clock)
         self.mirror = mirror.Mirror(
             store,
             lambda project: mirror.folder_for(
@@ -63,7 +67,7 @@ class Pipeline:
         )
         self._judging = Judging(store, self.policies, self.asking, clock)
         self.sessions, self.books = self._judging.sessions, self._judging.books
-        self._recording = Recording(store, self.ledger, self.mirror, self.asking, self.broker, self.sessions)
+        self._recording = Recording(store, self.ledger, self.mirror, self.asking, self.sessions)
         # What holds now, for who records nothing; and what a person said, recorded.
         self.judge, self.phase_of = self._judging.judge, self._judging.phase_of
         self.answer = Answering(
@@ -79,85 +83,89 @@ class Pipeline:
         *,
         phase: str | None = "building",
         released: bool = False,
-        hold: Hold = "",
-        asking: Asks = False,
+        ask_reason: str = "",
+        asking: bool = False,
     ) -> Decided:
         """Judge a call and record the verdict. Never raises: whatever goes wrong is a refusal.
 
-        `hold`: why a person is asked although the call would run. `asking`: an ask becomes a question that
-        waits for its answer; without it, it is a verdict only.
+        `ask_reason`: why a person is asked although policy allows the call. `asking`: an ask opens a
+        question; without it nobody can be asked, and the call is over.
         """
-        considered = self.consider(call, phase=phase, released=released, hold=hold, asking=asking)
-        return considered if isinstance(considered, Decided) else self.settle(considered)
+        request = DecisionRequest(call, phase, ask_reason=ask_reason, released=released)
+        while True:
+            evaluation = self.evaluate(request)
+            if asking:
+                evaluation = self.add_question(evaluation)
+            if (decided := self.commit(evaluation)) is not None:
+                return decided
 
-    def consider(
-        self,
-        call: ToolCall,
-        *,
-        phase: str | None = "building",
-        released: bool = False,
-        hold: Hold = "",
-        asking: Asks = False,
-        force: Callable[[], InForce] | None = None,
-    ) -> Considered | Decided:
-        """The first half of `decide`: the verdict, which nobody may hear before `settle` recorded it.
-
-        `force`: what holds at this moment, for who has looked it up already.
-        """
-        again = partial(self.decide, call, phase=phase, released=released, hold=hold, asking=asking)
-        entry = new_id(self.clock())
+    def evaluate(self, request: DecisionRequest) -> Evaluation:
+        """Return the verdict of this moment. Records nothing. An error is a refusal, never an exception."""
+        call, entry = request.call, new_id(self.clock())
         try:
-            judged = self.judge(call, phase=phase, released=released, force=force)
-            why = "" if judged.verdict.word != "allow" else hold if isinstance(hold, str) else hold(judged)
-            if why:
+            judged = self.judge(call, phase=request.phase, released=request.released, policy=request.policy)
+            if judged.verdict.word == "allow" and (
+                why := request.ask_reason or why_held(call, judged, request.tainted_by)
+            ):
                 # INVARIANT: a call that is held uses up no yes a person gave before.
                 judged = msgspec.structs.replace(judged, verdict=_held(judged.verdict, why), consent=None)
-            # Whether anybody can be asked is found out only where somebody must be.
-            asks = judged.verdict.word == "ask" and (asking if isinstance(asking, bool) else asking())
-            if asks:
-                judged = self._judging.worth_asking(call, judged)
         except Exception as error:  # noqa: BLE001 - INVARIANT: what cannot be judged is refused
-            return self._unjudged(entry, call, error, again)
-        return Considered(entry, call, judged, asks and judged.verdict.word == "ask", again)
+            return self._unjudged(entry, request, error)
+        return Evaluation(entry, request, judged.verdict, judged)
 
-    def _unjudged(
-        self, entry: str, call: ToolCall, error: Exception, again: Callable[[], Decided]
-    ) -> Considered | Decided:
+    def add_question(self, evaluation: Evaluation) -> Evaluation:
+        """Have an ask open a question, or refuse it: just denied by a person, or too many are open."""
+        judged = evaluation.judged
+        if judged is None or judged.verdict.word != "ask":
+            return evaluation
+        try:
+            judged = self._judging.worth_asking(evaluation.request.call, judged)
+        except Exception as error:  # noqa: BLE001 - what cannot be judged is refused
+            return self._unjudged(evaluation.entry, evaluation.request, error)
+        asks = judged.verdict.word == "ask"
+        return msgspec.structs.replace(evaluation, verdict=judged.verdict, judged=judged, asks=asks)
+
+    def _unjudged(self, entry: str, request: DecisionRequest, error: Exception) -> Evaluation:
         """A refusal on its way to the record, like any other; without one only where that fails too."""
+        call = request.call
         try:
             force = self.policies.of(call.project, call.door, profile=call.profile)
         except Exception:  # noqa: BLE001 - what was wrong first is what is said
-            return Decided(entry, _unrecorded(UNKNOWN_RISK, error))
+            return Evaluation(entry, request, _unrecorded(UNKNOWN_RISK, error), None)
         text, remedy = _explained(error)
         verdict = refuse("judge", f"The call could not be judged: {text}", remedy, UNKNOWN_RISK)
-        return Considered(entry, call, Judged(verdict, force, _NO_BOOK), False, again)
+        return Evaluation(entry, request, verdict, Judged(verdict, force, _NO_BOOK))
 
-    def settle(self, considered: Considered) -> Decided:
-        """The second half of `decide`: record the verdict, then let it leave."""
-        entry, judged = considered.entry, considered.judged
+    def commit(self, evaluation: Evaluation) -> Decided | None:
+        """Record the verdict, then return it. None: its grant was used up meanwhile; evaluate again."""
+        entry, judged = evaluation.entry, evaluation.judged
+        if judged is None:
+            return Decided(entry, evaluation.verdict)
         try:
-            self._recording.settle(entry, considered.call, judged, considered.asking)
-            return Decided(entry, judged.verdict, considered.asking)
+            self._recording.settle(entry, evaluation.request, judged, evaluation.asks)
+            return Decided(entry, judged.verdict, evaluation.asks)
         except UsedUp:
-            return considered.again()
+            return None
         except Exception as error:  # noqa: BLE001 - INVARIANT: if recording fails, the verdict is deny
             return Decided(entry, _unrecorded(judged.verdict.risk, error))
 
-    def settling(self, considered: Considered) -> Callable[[Transaction], None]:
-        """`settle` for who must not wait: the work that records a verdict; `settled` says what it is then.
+    def commit_work(self, evaluation: Evaluation) -> Callable[[Transaction], None]:
+        """`commit` for who must not wait: the work that records a verdict; `committed` gives the result.
 
-        For plain verdicts (`judged.alone`) only: what may have to be decided again is settled in a thread.
+        For plain verdicts only: what may have to be evaluated again is committed in a thread.
         """
-        entry, call, judged = considered.entry, considered.call, considered.judged
-        return lambda tx: self._recording.record(tx, entry, call, judged, False)
+        entry, request, judged = evaluation.entry, evaluation.request, evaluation.judged
+        if judged is None or not evaluation.plain:
+            raise ValueError("only a plain verdict is committed this way")
+        return lambda tx: self._recording.record(tx, entry, request, judged, False)
 
-    def settled(self, considered: Considered, error: BaseException | None) -> Decided:
-        """The verdict, once the work of `settling` is committed or has failed."""
-        entry, verdict = considered.entry, considered.judged.verdict
+    def committed(self, evaluation: Evaluation, error: BaseException | None) -> Decided:
+        """The verdict, once its `commit_work` is committed or has failed."""
+        entry, verdict = evaluation.entry, evaluation.verdict
         if error is not None:
             # INVARIANT: if recording fails, the verdict is deny.
             return Decided(entry, _unrecorded(verdict.risk, error))
-        self.sessions.note(considered.call.session, verdict)
+        self.sessions.note(evaluation.request.call.session, verdict)
         return Decided(entry, verdict)
 
     def refuse(
@@ -168,27 +176,38 @@ class Pipeline:
         verdict = refuse(stage, reason, remedy, risk)
         try:
             force = self.policies.of(call.project, call.door, profile=call.profile)
-            self._recording.settle(entry, call, Judged(verdict, force, _NO_BOOK), False)
+            self._recording.settle(entry, DecisionRequest(call), Judged(verdict, force, _NO_BOOK), False)
         except Exception as error:  # noqa: BLE001 - it is refused all the same
             return Decided(entry, _unrecorded(risk, error))
         return Decided(entry, verdict)
 
-    def start(self, entry: str) -> None:
-        """Record that an allowed call began to run."""
-        self._recording.follow_up(entry, "started", lambda _tx, _found: {})
+    def claim(self, entry: str) -> bool:
+        """Take an approval for its one run: whether it was given, and not taken or ended before."""
+        # INVARIANT: a yes lets one call run, whoever comes back for it, and however often.
+        return self._recording.follow_up(
+            entry,
+            Event.claim,
+            lambda tx, _found: {} if claim_question(tx, entry, self.clock()) else None,
+            durable=True,
+        )
 
-    def begin(self, entry: str) -> bool:
-        """Take a yes to exactly one call: whether it is there, and nobody took it before."""
-        taken: list[bool] = []
+    def repeat(self, entry: str) -> bool:
+        """Record that a claimed call runs again: its outcome is not known, and twice does no harm."""
 
-        def start(_tx: Transaction, found: Entry) -> dict[str, Any] | None:
-            # INVARIANT: a yes lets one call run, whoever comes back for it, and however often.
-            free = found.answer == "approved" and found.started_at is None and found.completed_at is None
-            taken[:] = [free]
-            return {} if free else None
+        def again(tx: Transaction, _found: Entry) -> dict[str, Any]:
+            reopen_question(tx, entry)
+            return {}
 
-        self._recording.follow_up(entry, "started", start, durable=True)
-        return taken[0]
+        return self._recording.follow_up(entry, Event.repeat, again, durable=True)
+
+    def drop(self, entry: str, *, evidence: str, reason: str) -> bool:
+        """End an approval that will not be used, with the reason; False if its call has begun or is over."""
+
+        def end(tx: Transaction, found: Entry) -> dict[str, Any] | None:
+            dropped = drop_question(tx, entry, self.clock())
+            return self._finishes.dropped(found, evidence, reason) if dropped else None
+
+        return self._recording.follow_up(entry, Event.drop, end, durable=True)
 
     def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
         """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
@@ -278,5 +297,6 @@ def _explained(error: BaseException) -> tuple[str, str]:
 
 
 def _unsettled(tx: Transaction, session: str) -> list[str]:
-    """Calls of a session that have no daily line yet, oldest first."""
-    return [each.id for each in entries(tx, Filter(session=session)) if each.settled_by is None][::-1]
+    """Calls of a session that have no daily line yet, oldest first; a question still gets its own."""
+    open_calls = (each for each in entries(tx, Filter(session=session)) if each.settled_by is None)
+    return [each.id for each in open_calls if state_of(each) is not State.asked][::-1]

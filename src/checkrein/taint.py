@@ -6,7 +6,7 @@ Calls ask here before they are settled; who read what is kept with the client's 
 from __future__ import annotations
 
 from checkrein.call import Category, ToolCall, Verdict
-from checkrein.judged import Judged
+from checkrein.core.decision import Judged
 
 _OUTWARD = frozenset({"message", "network", "git-remote", "delete"})
 

@@ -20,6 +20,6 @@ def decided(pipeline, given=CALL, wish=None):
 
 def approved(pipeline, given=CALL, **said):
     found = decided(pipeline, given)
-    with pipeline.broker.awaiting(found.entry, given):
+    with pipeline.broker.awaiting(found.entry):
         pipeline.answer(found.entry, "approved", actor="ada", channel="host", **said)
     return found.entry

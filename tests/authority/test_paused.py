@@ -5,6 +5,7 @@ import pytest
 from authority.program import CALL, call, decided
 from checkrein.authority import paused
 from checkrein.authority.wish import Wish
+from checkrein.core.redemption import get_entry
 
 
 @pytest.mark.invariant(
@@ -32,3 +33,15 @@ def test_a_stop_goes_on_once_for_each_time(pipeline):
     assert go_on(step=3, told="digest").arguments == {"n": 1}
     pipeline.finish(entry, "success")
     assert go_on(step=3, again=True, told="digest").refused is not None
+
+
+@pytest.mark.invariant("what the policy of this moment refuses does not go on, whatever was said before")
+def test_a_tool_that_stopped_does_not_go_on_against_the_policy_of_the_moment(pipeline, user_settings):
+    entry = decided(pipeline, wish=Wish(let="x")).entry
+    paused.pause(pipeline, entry, CALL, 1, {"why": "x"})
+    user_settings('[[rules]]\naction = "deny"\ntool = "pick"\n')
+    assert paused.go_on(pipeline, entry, CALL, 1, "building").refused.verdict.stage == "rules"
+    found = get_entry(pipeline.store, entry)
+    assert (found.result, found.evidence) == ("cancelled", "policy")
+    user_settings("")
+    assert paused.go_on(pipeline, entry, CALL, 1, "building").refused is not None

@@ -73,7 +73,7 @@ def test_the_beginning_of_an_id_is_enough_while_it_is_clear(do, question, clock)
 
 def test_it_is_said_whether_somebody_waits_for_the_answer(do, question, pipeline):
     asking = question()
-    with pipeline.broker.awaiting(asking, pipeline.broker.call(asking)):
+    with pipeline.broker.awaiting(asking):
         assert do("question.answer", id=asking, answer="approved")["awaited"] is True
 
 
@@ -104,7 +104,7 @@ def test_edited_arguments_are_judged_too(do, question, pipeline):
     asking = question("make x")
     with pytest.raises(InputError, match="Nobody waits"):
         do("question.answer", id=asking, answer="approved", edited={"command": "make y"})
-    with pipeline.broker.awaiting(asking, pipeline.broker.call(asking)):
+    with pipeline.broker.awaiting(asking):
         with pytest.raises(InputError, match="would be refused"):
             do("question.answer", id=asking, answer="approved", edited={"command": "curl https://x.invalid/"})
         came = do("question.answer", id=asking, answer="approved", edited={"command": "make y"})

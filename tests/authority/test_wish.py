@@ -2,7 +2,7 @@
 
 import pytest
 
-from authority.program import CALL, call, decided
+from authority.program import call, decided
 from checkrein.asking import Remember
 from checkrein.authority.wish import Wish
 from checkrein.call import Category
@@ -41,7 +41,7 @@ def test_a_remembered_yes_answers_a_hold_and_is_used_up(pipeline, user_settings)
     user_settings('[[rules]]\naction = "allow"\ntool = "pick"\n')
     held = Wish(hold="why")
     first = decided(pipeline, wish=held)
-    with pipeline.broker.awaiting(first.entry, CALL):
+    with pipeline.broker.awaiting(first.entry):
         how = Remember(span="uses", uses=1)
         pipeline.answer(first.entry, "approved", actor="ada", channel="host", remember=how)
     assert decided(pipeline, wish=held).verdict.stage == "grant"

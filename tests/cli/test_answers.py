@@ -6,6 +6,7 @@ from checkrein.call import tool_call
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import SqliteStore
+from deciding import set_user_phase
 from patience import PATIENCE, until
 
 
@@ -82,8 +83,18 @@ def test_an_answer_nobody_waits_for_is_said_to_be_late(run, project):
     earlier = Pipeline(SqliteStore.open(state_dir()), state_dir())
     call = {"tool": "Bash", "arguments": {"command": "make x"}, "project": project}
     question = earlier.decide(tool_call(call), asking=True).entry
+    set_user_phase(earlier, "building")
     earlier.close()
     assert "does not wait for it here any more" in run("approve", question)
+
+
+def test_an_answer_nobody_waits_for_is_judged_again(run, project):
+    earlier = Pipeline(SqliteStore.open(state_dir()), state_dir())
+    call = {"tool": "Bash", "arguments": {"command": "make x"}, "project": project}
+    question = earlier.decide(tool_call(call), asking=True).entry
+    set_user_phase(earlier, "auditing")
+    earlier.close()
+    assert "does not count" in run("approve", question, code=1)
 
 
 def test_an_agent_cannot_answer_itself(run, attended, agent):

@@ -15,7 +15,7 @@ def recorded(pipeline, project):
     ids = []
     for command in ("ls", "git push", "make x", "pytest"):
         raw = {"tool": "Bash", "arguments": {"command": command}, "project": project, "session": "s1"}
-        decided = pipeline.decide(tool_call(raw))
+        decided = pipeline.decide(tool_call(raw), asking=True)
         ids.append(decided.entry)
     pipeline.finish(ids[0], "success")
     pipeline.answer(ids[2], "denied", actor="ada", channel="terminal", message="not today")
@@ -54,32 +54,32 @@ def test_show_tells_a_call_s_whole_story(run, recorded):
     assert "ASK Bash" in text
     assert "not today" in text
     story = run.json("audit", "show", recorded[2], "--json")
-    assert [each["kind"] for each in story["records"]] == ["decided", "answered"]
+    assert [each["kind"] for each in story["records"]] == ["decided", "asked", "answered"]
     assert "no call" in run("audit", "show", "nobody", code=4)
 
 
 def test_verify_is_happy_and_names_the_first_broken_record(run, recorded):
-    assert "6 record(s) and 1 checkpoint(s) verify" in run("audit", "verify")
+    assert "7 record(s) and 1 checkpoint(s) verify" in run("audit", "verify")
     with sqlite3.connect(state_dir() / FILE) as database:
         database.executescript(
             "DROP TRIGGER record_no_update;"
-            "UPDATE record SET body = replace(body, 'denied', 'granted') WHERE seq = 6"
+            "UPDATE record SET body = replace(body, 'denied', 'granted') WHERE seq = 7"
         )
     database.close()
-    assert "record 6 was changed" in run("audit", "verify", code=6)
+    assert "record 7 was changed" in run("audit", "verify", code=6)
     report = run.json("audit", "verify", "--json", code=6)
-    assert (report["ok"], report["broken"]["seq"], report["records"]) == (False, 6, 5)
+    assert (report["ok"], report["broken"]["seq"], report["records"]) == (False, 7, 6)
 
 
 def test_a_cut_tail_is_found_against_a_checkpoint_kept_elsewhere(run, recorded, tmp_path):
     witness = tmp_path / "witness.json"
     witness.write_text(run("audit", "checkpoint"))
-    assert json.loads(json.loads(witness.read_text())["body"])["seq"] == 6
+    assert json.loads(json.loads(witness.read_text())["body"])["seq"] == 7
     assert "verify" in run("audit", "verify", "--against", str(witness))
     with sqlite3.connect(state_dir() / FILE) as database:
         database.executescript(
             "DROP TRIGGER record_no_delete; DROP TRIGGER checkpoint_no_delete;"
-            "DELETE FROM checkpoint; DELETE FROM record WHERE seq = 6"
+            "DELETE FROM checkpoint; DELETE FROM record WHERE seq = 7"
         )
     database.close()
     (state_dir() / "checkpoints.jsonl").unlink()

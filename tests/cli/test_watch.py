@@ -7,6 +7,7 @@ from checkrein.call import tool_call
 from checkrein.cli.opening import reading
 from checkrein.cli.watch import described, happening, line, newest
 from checkrein.store import records
+from deciding import set_user_phase
 from patience import PATIENCE, until
 
 
@@ -73,11 +74,13 @@ def test_what_happened_before_is_not_shown(pipeline, project):
 
 def test_each_kind_reads_well_and_drives_no_terminal(pipeline, project):
     raw = {"tool": "Bash", "arguments": {"command": "make \x1b[2J"}, "project": project}
-    asked = pipeline.decide(tool_call(raw)).entry
+    set_user_phase(pipeline, "building")
+    asked = pipeline.decide(tool_call(raw), asking=True).entry
     pipeline.answer(asked, "approved", actor="ada", channel="terminal", message="go")
     pipeline.finish(asked, "success")
     with reading() as reader:
-        decided, answered, finished = [described(reader, row) for row in records.after(reader, 0)]
+        rows = [row for row in records.after(reader, 0) if row[3] == asked and row[2] != "asked"]
+        decided, answered, finished = [described(reader, row) for row in rows]
     assert "ASK" in line(decided)
     assert "ada (terminal) go" in line(answered)
     assert "success" in line(finished)

@@ -233,7 +233,7 @@ class Waiter(threading.Thread):
         until(lambda: pipeline.broker.is_awaited(entry))
 
     def run(self):
-        with self.pipeline.broker.awaiting(self.entry, self.call):
+        with self.pipeline.broker.awaiting(self.entry):
             while self.settled is None and not self.ended.is_set():
                 self.settled = self.pipeline.broker.wait(self.entry, 0.2)
             self.edited = self.pipeline.broker.edited(self.entry)
@@ -252,7 +252,7 @@ def ask(pipeline, call):
 
     def make(command="make x", **given):
         wanted = call(command, **given)
-        decided = pipeline.decide(wanted, asking=True, hold="A person looks at this first.")
+        decided = pipeline.decide(wanted, asking=True, ask_reason="A person looks at this first.")
         assert decided.verdict.word == "ask", decided.verdict
         waiters.append(Waiter(pipeline, decided.entry, wanted))
         return waiters[-1]

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 from checkrein.call import ToolCall
+from checkrein.core.decision import DecisionRequest
 from checkrein.doors.gateway.mail import Mail
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.finishing import About
@@ -27,10 +28,10 @@ async def one(pipeline, mail, outcomes, number):
     while True:
         number += 1
         call = ToolCall(tool="read", server="notes", door="gateway", project="/p", arguments={"n": number})
-        considered = pipeline.consider(call)
-        if not considered.judged.alone:
+        evaluation = pipeline.evaluate(DecisionRequest(call))
+        if not evaluation.plain:
             sys.exit("this is no plain allow")
-        work, made = pipeline.settling(considered), partial(pipeline.settled, considered)
+        work, made = pipeline.commit_work(evaluation), partial(pipeline.committed, evaluation)
         decided = await mail.send(work, made).answer()
         say(decided.verdict.word, decided.entry)
         about = About("/p", "", decided.verdict.risk.domains, pipeline.clock())

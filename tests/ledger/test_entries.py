@@ -1,6 +1,7 @@
 from checkrein.call import tool_call
 from checkrein.ledger.entries import fold
 from checkrein.store import records
+from deciding import set_user_phase
 
 # Every field of the classic audit trail.
 SEED_FIELDS = (
@@ -42,7 +43,7 @@ def test_a_call_s_story_is_folded_into_one_entry(pipeline, clock):
     decided = pipeline.decide(call())
     assert entry(pipeline, decided).status == "pending"
     clock.now += 1
-    pipeline.start(decided.entry)
+    pipeline.store.write(lambda tx: pipeline.ledger.append(tx, "started", {}, entry=decided.entry))
     assert entry(pipeline, decided).status == "running"
     clock.now += 0.25
     pipeline.finish(decided.entry, "success", output="a b c", evidence="exit status")
@@ -88,8 +89,9 @@ def test_a_refusal_is_settled_at_once(pipeline):
 
 
 def test_an_asked_call_stays_human_required_whatever_the_answer(pipeline):
+    set_user_phase(pipeline, "building")
     for answer, result in (("denied", "denied"), ("expired", "timeout"), ("cancelled", "cancelled")):
-        decided = pipeline.decide(call("make it"))
+        decided = pipeline.decide(call(f"make {answer}"), asking=True)
         pipeline.answer(decided.entry, answer, actor="ada", channel="terminal", message="no thanks")
         found = entry(pipeline, decided)
         assert (found.decision, found.answer, found.result, found.status) == (
@@ -99,7 +101,7 @@ def test_an_asked_call_stays_human_required_whatever_the_answer(pipeline):
             "denied",
         )
         assert (found.actor, found.channel, found.message) == ("ada", "terminal", "no thanks")
-    decided = pipeline.decide(call("make it"))
+    decided = pipeline.decide(call("make it"), asking=True)
     pipeline.answer(decided.entry, "approved", actor="ada", channel="terminal")
     pipeline.finish(decided.entry, "success")
     found = entry(pipeline, decided)

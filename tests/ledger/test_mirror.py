@@ -53,7 +53,7 @@ def test_an_allowed_call_gets_its_line_at_its_outcome_a_denied_one_at_once(pipel
     assert lines(folder) == []
     pipeline.decide(call(project, "git push"))
     assert [each["result"] for each in lines(folder)] == ["denied"]
-    asked = pipeline.decide(call(project, "make x"))
+    asked = pipeline.decide(call(project, "make x"), asking=True)
     pipeline.answer(asked.entry, "denied", actor="ada", channel="terminal")
     pipeline.finish(allowed.entry, "failure")
     assert [each["result"] for each in lines(folder)] == ["denied", "denied", "failure"]
@@ -204,7 +204,7 @@ def _lived(pipeline, project):
         if word == "ask":
             word = pipeline.answer(entry, answers.pop(), actor="ada", channel="terminal")
         if word == "approved":
-            pipeline.begin(entry)
+            pipeline.claim(entry)
         if word in ("allow", "approved"):
             pipeline.finish(entry, "success", output={"b": 1, "a": [2.5, None]})
 

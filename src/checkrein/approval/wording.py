@@ -90,18 +90,6 @@ def answered(call: ToolCall, verdict: Verdict, entry: str, state: str, who: str,
     )
 
 
-def lost_edit(call: ToolCall, entry: str, who: str) -> str:
-    """A yes to other arguments, which were never kept."""
-    return "\n".join(
-        [
-            f"{who or 'A person'} approved this call with other arguments, and the server was started again "
-            f"before they reached you. {title(call)}",
-            "What was written is not kept, so nothing ran: try the call again, and it is asked about again.",
-            f"(record {entry})",
-        ]
-    )
-
-
 def _because(verdict: Verdict) -> list[str]:
     lines = [plain(line, _LONGEST_LINE) for line in reason_lines(verdict.reasons)]
     more = [f"- … and {len(lines) - _MOST_REASONS} more"] if len(lines) > _MOST_REASONS else []

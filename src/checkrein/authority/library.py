@@ -1,7 +1,7 @@
 """What a Python program's gate asks of the server: decide, wait, take a yes, report, pause and go on.
 
-Verbs, which are what `wish`, `settled`, `taken` and `paused` offer a gate with a store of its own, behind the
-socket. Nothing here answers a question.
+Verbs: what `wish`, `approvals`, `taken` and `paused` offer a gate with a store of its own, behind the socket.
+Nothing here answers a question.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import msgspec
 from checkrein import peers
 from checkrein.authority import Asked, Params, verb
 from checkrein.authority.paused import go_on, is_under_way, pause
-from checkrein.authority.settled import Settled, wait, withdraw
-from checkrein.authority.taken import Taken, entry_of, may_report, take
+from checkrein.authority.taken import Taken, may_report, take
 from checkrein.authority.wish import Wish, decide
 from checkrein.call import ToolCall
+from checkrein.core.approvals import Settled, wait, withdraw
+from checkrein.core.decision import Decided
 from checkrein.errors import InputError, NotFoundError
 from checkrein.finishing import Outcome
-from checkrein.judged import Decided
+from checkrein.ledger.query import get_entry
 from checkrein.store.agents import Session, get_session, put_session
 
 DOOR = "library"
@@ -138,7 +139,7 @@ def _finish(asked: Asked, params: Params) -> None:
     """{"entry", "outcome", "output", "evidence"}"""
     told = msgspec.convert(params, Outcome)
     told = msgspec.structs.replace(told, about=None)
-    found = entry_of(asked.pipeline, told.entry)
+    found = get_entry(asked.pipeline.store, told.entry)
     # INVARIANT: a program reports on calls of its own door only.
     if found is None or found.door != DOOR:
         raise NotFoundError(f"There is no call {told.entry!r} of a program.")

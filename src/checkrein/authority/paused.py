@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkrein.authority.taken import Taken, entry_of, not_taken, refused_now
+from checkrein.authority.taken import Taken
 from checkrein.call import ToolCall
 from checkrein.ledger.entries import Entry, body_of_row, fold
+from checkrein.ledger.query import get_entry
 from checkrein.pipeline import Pipeline
 from checkrein.store import Transaction, records
 
@@ -60,17 +61,22 @@ def go_on(
             data = {"project": call.project, "session": call.session, "step": step}
             pipeline.ledger.append(tx, "resumed", data, entry=entry)
 
-    refused = refused_now(pipeline, entry, call, phase) if is_under_way(pipeline, entry, call) else None
-    if refused is not None:
-        return refused
+    if is_under_way(pipeline, entry, call):
+        # INVARIANT: what the policy of this moment refuses does not go on, whatever was said before.
+        verdict = pipeline.judge(call, phase=phase, approved=True).verdict
+        if verdict.word == "deny":
+            pipeline.finish(entry, "cancelled", evidence="policy")
+            why, remedy = verdict.reasons[0].text, verdict.remedy
+            return Taken(refused=pipeline.refuse(call, verdict.stage, why, remedy, verdict.risk))
     pipeline.store.write(claim, durable=True)
     if taken[0]:
         return Taken(call.arguments)
-    return not_taken(pipeline, call, "state", "This call does not wait to go on.", "Make the call again.")
+    why, risk = "This call does not wait to go on.", pipeline.judge(call).verdict.risk
+    return Taken(refused=pipeline.refuse(call, "state", why, "Make the call again.", risk))
 
 
 def is_under_way(pipeline: Pipeline, entry: str, call: ToolCall) -> bool:
-    found = entry_of(pipeline, entry)
+    found = get_entry(pipeline.store, entry)
     return found is not None and found.completed_at is None and _is_of(found, call)
 
 

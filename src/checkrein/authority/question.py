@@ -12,9 +12,10 @@ from checkrein.approval.summaries import dangers, summary
 from checkrein.asking import Remember
 from checkrein.authority import Asked, Params, verb
 from checkrein.errors import CheckreinError, InputError, NotFoundError
-from checkrein.ledger.entries import Entry, fold, moment
+from checkrein.ledger.entries import Entry, moment
+from checkrein.ledger.query import get_entry
 from checkrein.pipeline import Pipeline
-from checkrein.store import Reader, records
+from checkrein.store import Reader
 from checkrein.store.grants import grant_of
 from checkrein.store.questions import ASKED, Question, beginning_with, get_question, waiting
 
@@ -34,14 +35,14 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 def described(reader: Reader, question: Question) -> dict[str, Any]:
     """A question with everything its entry says, masked as the ledger keeps it."""
-    found = fold(records.of_entries(reader, [question.entry]))
+    found = get_entry(reader, question.entry)
     return {
         "id": question.entry,
         "session": question.session,
         "project": question.project,
         "asked_at": moment(question.asked_at),
         "expires_at": moment(question.expires_at),
-        **(_about(found[0]) if found else {}),
+        **(_about(found) if found is not None else {}),
     }
 
 
@@ -100,8 +101,6 @@ def answer(asked: Asked, params: Params) -> dict[str, Any]:
     if question.state != ASKED:
         who = f" by {question.actor}" if question.actor else ""
         raise InputError(f"This question is settled already: {question.state}{who}.")
-    if question.expires_at <= asked.pipeline.clock():
-        raise InputError("The question has expired; the call counts as refused.")
     awaited = asked.pipeline.broker.is_awaited(question.entry)
     came_to = asked.pipeline.answer(
         question.entry,

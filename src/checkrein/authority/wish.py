@@ -5,13 +5,11 @@ A gate with a store of its own calls this for every call; `library` does for one
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 
 from checkrein.asking import consented
 from checkrein.call import Category, Reason, ToolCall, Verdict
-from checkrein.judged import Considered, Decided
+from checkrein.core.decision import Decided, DecisionRequest, Evaluation
 from checkrein.pipeline import Pipeline
 
 # Stages that speak where people wrote nothing about a call.
@@ -30,33 +28,40 @@ class Wish(msgspec.Struct, frozen=True):
     upto: Category = Category.medium
 
 
-def consider(pipeline: Pipeline, call: ToolCall, wish: Wish, phase: str) -> Considered | Decided:
-    """The verdict with the program's own wish in it, on its way to the record."""
-    found = pipeline.consider(call, phase=phase)
-    if isinstance(found, Decided):
-        return found
-    judged, verdict = found.judged, found.judged.verdict
-    again = partial(decide, pipeline, call, wish, phase)
+def evaluate(pipeline: Pipeline, call: ToolCall, wish: Wish, phase: str) -> Evaluation:
+    """The verdict with the program's own wish in it, on its way to the record; an ask opens a question."""
+    request = DecisionRequest(call, phase)
+    found = pipeline.evaluate(request)
+    judged, verdict = found.judged, found.verdict
     held = wish.hold and (not wish.mild or verdict.stage in _SILENT)
-    if verdict.word == "allow" and held and judged.consent is None:
+    if judged is not None and verdict.word == "allow" and held and judged.consent is None:
         consent = pipeline.asking.grant(call, verdict.risk)
         if consent is None:
-            return pipeline.consider(call, phase=phase, hold=wish.hold, asking=True)
+            asked = msgspec.structs.replace(request, ask_reason=wish.hold)
+            return pipeline.add_question(pipeline.evaluate(asked))
         # A person said yes to this for longer than once.
-        judged = msgspec.structs.replace(judged, verdict=consented(verdict, consent), consent=consent)
-        return msgspec.structs.replace(found, judged=judged, again=again)
-    if verdict.word != "ask":
-        return found
-    if not wish.hold and wish.let and _may_let(verdict, wish):
-        judged = msgspec.structs.replace(judged, verdict=_let(verdict, wish.let))
-        return msgspec.structs.replace(found, judged=judged, again=again)
-    return pipeline.consider(call, phase=phase, asking=True)
+        given = consented(verdict, consent)
+        judged = msgspec.structs.replace(judged, verdict=given, consent=consent)
+        return msgspec.structs.replace(found, verdict=given, judged=judged)
+    if (
+        judged is not None
+        and verdict.word == "ask"
+        and not wish.hold
+        and wish.let
+        and _may_let(verdict, wish)
+    ):
+        let = _let(verdict, wish.let)
+        return msgspec.structs.replace(
+            found, verdict=let, judged=msgspec.structs.replace(judged, verdict=let)
+        )
+    return pipeline.add_question(found)
 
 
 def decide(pipeline: Pipeline, call: ToolCall, wish: Wish, phase: str) -> Decided:
     """The verdict, recorded; an ask is a question that waits."""
-    considered = consider(pipeline, call, wish, phase)
-    return considered if isinstance(considered, Decided) else pipeline.settle(considered)
+    while True:
+        if (decided := pipeline.commit(evaluate(pipeline, call, wish, phase))) is not None:
+            return decided
 
 
 def _may_let(verdict: Verdict, wish: Wish) -> bool:

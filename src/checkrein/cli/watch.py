@@ -13,7 +13,8 @@ import msgspec
 from checkrein.cli.opening import Nothing, reading
 from checkrein.cli.terminal import COLOUR, dim, plain, say, shortened, word
 from checkrein.errors import StoreSchemaError
-from checkrein.ledger.entries import Entry, body_of_row, fold, moment
+from checkrein.ledger.entries import Entry, body_of_row, moment
+from checkrein.ledger.query import get_entry
 from checkrein.store import Reader, Row, records
 
 POLL_SECONDS = 0.2
@@ -71,13 +72,13 @@ def described(reader: Reader, row: Row) -> dict[str, Any]:
     """A record with what its call was."""
     body = body_of_row(row)
     kind, data = body["kind"], body["data"]
-    found = fold(records.of_entries(reader, [body["entry"]]))
+    found = get_entry(reader, body["entry"])
     return {
         "seq": body["seq"],
         "at": moment(body["at"]),
         "kind": kind,
         "id": body["entry"],
-        **(_about(found[0]) if found else {}),
+        **(_about(found) if found is not None else {}),
         **{name: data[name] for name in _ADDED[kind] if name in data},
     }
 

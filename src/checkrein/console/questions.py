@@ -13,6 +13,7 @@ from checkrein.call import split_name
 from checkrein.console import shown
 from checkrein.console.desk import Desk
 from checkrein.ledger.entries import Entry, fold
+from checkrein.ledger.query import get_entry
 from checkrein.store import records
 from checkrein.store.questions import Question, get_question, waiting
 
@@ -86,15 +87,15 @@ def trust_now(desk: Desk, project: str, domains: list[str]) -> dict[str, float]:
 def settled(desk: Desk, entry: str) -> dict[str, Any] | None:
     """What became of a question; None while it waits, or where there never was one."""
     question = get_question(desk.store, entry)
-    found = fold(records.of_entries(desk.store, [entry]))
-    if question is None or not found:
+    found = get_entry(desk.store, entry)
+    if question is None or found is None:
         return None
     state = question.state
     if state == "asked":
         if question.expires_at > desk.now():
             return None
         state = "expired"
-    return {**_shown_entry(found[0]), "answer": state, "at": question.answered_at or question.expires_at}
+    return {**_shown_entry(found), "answer": state, "at": question.answered_at or question.expires_at}
 
 
 def lately_settled(desk: Desk, limit: int) -> list[dict[str, Any]]:

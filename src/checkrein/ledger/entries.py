@@ -163,6 +163,8 @@ def _answered(entry: Entry, data: dict[str, Any], _at: float, seq: int) -> None:
 
 def _started(entry: Entry, _data: dict[str, Any], at: float, _seq: int) -> None:
     entry.status, entry.started_at = "running", moment(at)
+    # A call whose fate was unknown runs again where that does no harm: its outcome is to come.
+    entry.result, entry.outcome, entry.completed_at = "unknown", "pending", None
 
 
 def _finished(entry: Entry, data: dict[str, Any], at: float, seq: int) -> None:

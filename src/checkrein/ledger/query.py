@@ -70,6 +70,11 @@ def _said(terms: list[str]) -> str:
     return next((f'"{value}"' for value in values if _PLAIN.fullmatch(value)), "")
 
 
+def get_entry(reader: Reader, id: str) -> Entry | None:  # noqa: A002 - the entry's own word
+    """All that is on the record about one call."""
+    return next(iter(fold(records.of_entries(reader, [id]))), None)
+
+
 def entry(reader: Reader, start: str) -> tuple[Entry, list[dict[str, Any]]]:
     """The one entry whose id begins with `start`, and its records."""
     found = lookup.find(reader, (), start, f"{start}\U0010ffff", 2) if start else []

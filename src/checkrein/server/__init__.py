@@ -22,6 +22,7 @@ import msgspec
 from checkrein import __version__, knocking, warm, wire
 from checkrein.agents import Agents
 from checkrein.authority import Asked, as_answer, perform
+from checkrein.core import approvals
 from checkrein.doors.hooks.dialects import AGENTS, dialect
 from checkrein.doors.hooks.door import HookDoor
 from checkrein.doors.hooks.replies import Reply, refuse_unread
@@ -143,7 +144,7 @@ class Server:
     def _tidy(self) -> None:
         """Between calls: questions run out, spooled reports come in, an older server makes way."""
         try:
-            self.hooks.expire()
+            approvals.sweep(self.pipeline)
             if spool.waiting(spool_dir()):
                 self.replay()
         except Exception as error:  # noqa: BLE001 - whatever is wrong here, hooks are still answered

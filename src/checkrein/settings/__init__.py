@@ -94,6 +94,14 @@ class Approval(msgspec.Struct, frozen=True):
         int,
         Key("How long a no to a call answers the same call again by itself.", at_least=0, tighter="higher"),
     ] = 300
+    claim_seconds: Annotated[
+        int,
+        Key(
+            "How long an approval waits for its caller to come back; then it ends unused.",
+            at_least=1,
+            tighter="lower",
+        ),
+    ] = 604_800
     remember_native: Annotated[
         Literal["once", "session"],
         Key("How far a yes in an agent's own dialog reaches: once, or its family for the session."),

@@ -8,8 +8,10 @@ from checkrein.store import Reader, Transaction
 
 ASKED = "asked"
 _COLUMNS = (
-    "entry, session, project, binding, asked_at, expires_at, state, answered_at, actor, channel, message"
+    "entry, session, project, binding, asked_at, expires_at, state, answered_at, actor, channel, message, "
+    "claimed_at, ended_at"
 )
+_PLACES = ", ".join("?" * len([*_COLUMNS.split(", "), "sealed_call"]))
 # Each call of a conversation's model or of a script is made for itself, also where another is just the same.
 _SAME = (
     "CASE WHEN EXISTS (SELECT 1 FROM chat_call WHERE chat_call.entry = question.entry)"
@@ -35,6 +37,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     actor: str = ""
     channel: str = ""
     message: str = ""
+    # When the approval was taken for its one run, and when an outcome ended it.
+    claimed_at: float | None = None
+    ended_at: float | None = None
     same: str = ""
 
     def __post_init__(self) -> None:
@@ -42,22 +47,92 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "same", self.binding)
 
 
-def add_question(tx: Transaction, question: Question) -> None:
-    values = tuple(getattr(question, name) for name in _COLUMNS.split(", "))
-    tx.execute(f"INSERT INTO question ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
+def add_question(tx: Transaction, question: Question, sealed_call: str = "") -> None:
+    values = (*(getattr(question, name) for name in _COLUMNS.split(", ")), sealed_call)
+    tx.execute(
+        f"INSERT INTO question ({_COLUMNS}, sealed_call) VALUES ({_PLACES})",  # noqa: S608
+        values,
+    )
 
 
 def settle(
-    tx: Transaction, entry: str, state: str, *, now: float, actor: str, channel: str, message: str
+    tx: Transaction,
+    entry: str,
+    state: str,
+    *,
+    now: float,
+    actor: str,
+    channel: str,
+    message: str,
+    sealed_edit: str = "",
 ) -> bool:
-    """Answer a question; False when it was answered before, or never asked."""
+    """Answer a question; False when it was answered before, or never asked.
+
+    `sealed_edit`: the arguments that were approved instead of those it was asked about.
+    """
+    # INVARIANT: nobody sees the answer without the arguments that were approved with it.
     return bool(
         tx.execute(
-            "UPDATE question SET state = ?, answered_at = ?, actor = ?, channel = ?, message = ? "
-            "WHERE entry = ? AND state = ?",
-            (state, now, actor, channel, message, entry, ASKED),
+            "UPDATE question SET state = ?, answered_at = ?, actor = ?, channel = ?, message = ?, "
+            "sealed_edit = ? WHERE entry = ? AND state = ?",
+            (state, now, actor, channel, message, sealed_edit, entry, ASKED),
         )
     )
+
+
+def claim_question(tx: Transaction, entry: str, now: float) -> bool:
+    """Take an approval for its one run; False when it was taken before, ended, or never given."""
+    # INVARIANT: an approval is taken by compare-and-set, once.
+    return bool(
+        tx.execute(
+            "UPDATE question SET claimed_at = ? WHERE entry = ? AND state = 'approved' "
+            "AND claimed_at IS NULL AND ended_at IS NULL",
+            (now, entry),
+        )
+    )
+
+
+def drop_question(tx: Transaction, entry: str, now: float) -> bool:
+    """End an approval that will not be used; False when it was taken or ended before, or never given."""
+    # INVARIANT: an approval is dropped by compare-and-set, never once its call has started.
+    return bool(
+        tx.execute(
+            "UPDATE question SET ended_at = ? WHERE entry = ? AND state = 'approved' "
+            "AND claimed_at IS NULL AND ended_at IS NULL",
+            (now, entry),
+        )
+    )
+
+
+def end_question(tx: Transaction, entry: str, now: float) -> None:
+    """Note that the outcome of an approved call is known."""
+    tx.execute("UPDATE question SET ended_at = ? WHERE entry = ? AND ended_at IS NULL", (now, entry))
+
+
+def reopen_question(tx: Transaction, entry: str) -> None:
+    """Note that an approved call runs again, so that its outcome is to come."""
+    tx.execute("UPDATE question SET ended_at = NULL WHERE entry = ?", (entry,))
+
+
+def unended(reader: Reader, before: float, most: int) -> list[Question]:
+    """Approvals given before a moment whose call has no outcome, oldest first."""
+    where = "state = 'approved' AND ended_at IS NULL AND answered_at < ?"
+    return _questions(reader, where, (before,), most)
+
+
+def sealed_call(reader: Reader, entry: str) -> str:
+    """The encrypted call of a question; empty where none was kept."""
+    return _sealed(reader, "sealed_call", entry)
+
+
+def sealed_edit(reader: Reader, entry: str) -> str:
+    """The encrypted arguments a person approved instead; empty where they changed none."""
+    return _sealed(reader, "sealed_edit", entry)
+
+
+def _sealed(reader: Reader, column: str, entry: str) -> str:
+    found = reader.query(f"SELECT {column} FROM question WHERE entry = ?", (entry,))  # noqa: S608
+    return str(found[0][0]) if found else ""
 
 
 def get_question(reader: Reader, entry: str) -> Question | None:
@@ -116,8 +191,17 @@ def answered_about(reader: Reader, binding: str, since: float) -> list[Question]
     return _questions(reader, f"binding = ? AND state <> '{ASKED}' AND answered_at > ?", (binding, since))
 
 
-def _questions(reader: Reader, where: str, given: tuple[object, ...]) -> list[Question]:
-    sql = f"SELECT {_COLUMNS}, {_SAME} FROM question WHERE {where} ORDER BY asked_at, entry"  # noqa: S608
+def unclaimed(reader: Reader) -> list[Question]:
+    """Questions that are open, or approved and not taken, oldest first."""
+    free = "state = 'approved' AND claimed_at IS NULL AND ended_at IS NULL"
+    return _questions(reader, f"state = '{ASKED}' OR ({free})", ())
+
+
+def _questions(
+    reader: Reader, where: str, given: tuple[object, ...], most: int | None = None
+) -> list[Question]:
+    limit = "" if most is None else f" LIMIT {most:d}"
+    sql = f"SELECT {_COLUMNS}, {_SAME} FROM question WHERE {where} ORDER BY asked_at, entry{limit}"  # noqa: S608
     rows = reader.query(sql, given)
     names = [*_COLUMNS.split(", "), "same"]
     return [Question(**dict(zip(names, row, strict=True))) for row in rows]

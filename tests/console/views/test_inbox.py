@@ -160,6 +160,6 @@ def test_a_question_that_ran_out_cannot_be_answered(visitor, ask, clock):
     waiter = ask()
     clock.now += 10_000
     answer = visitor.piece(f"/inbox/answer/{waiter.entry}", {"answer": "approved"})
-    assert answer.status == 400
+    assert answer.status == 409
     assert "expired" in answer.text
     assert "expired" in visitor.piece(f"/inbox/card/{waiter.entry}").text

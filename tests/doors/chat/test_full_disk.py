@@ -105,16 +105,16 @@ def test_stopped_on_a_full_disk_it_is_told_and_over(talk, disk):
 def test_a_call_that_cannot_be_recorded_does_not_run(talk, rules, disk):
     """INVARIANT: a verdict leaves only after its record is committed."""
     rules.add("allow", "put")
-    settle = talk.pipeline.settle
+    commit = talk.pipeline.commit
 
-    def full(considered):
+    def full(evaluation):
         disk.fill_up()
         try:
-            return settle(considered)
+            return commit(evaluation)
         finally:
             disk.make_room()
 
-    talk.pipeline.settle = full
+    talk.pipeline.commit = full
     assert talk.finish(PUT, "/then", "/results") == "end"
     assert talk.tools.ran == []
     assert [each.status for each in talk.calls()] == ["denied"]

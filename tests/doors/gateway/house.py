@@ -322,7 +322,7 @@ class House:
         self.pipeline, self.folder = pipeline, folder
         self.said = []
         self.specs = {}
-        self.seals = [Seal(state_dir() / "gateway")]
+        self.seals = [Seal(state_dir() / "gateway", pipeline.store)]
         self.hub = None
 
     def server(self, name="srv", *, env=None, source=SERVER, **more):

@@ -3,14 +3,18 @@
 import asyncio
 import contextlib
 
+import msgspec
 import pytest
 
+from checkrein.asking import Remember
 from checkrein.call import ToolCall
 from checkrein.doors.gateway import asking as asking_module
 from checkrein.doors.gateway.asking import Asking, waiting_result
 from checkrein.doors.gateway.clients import Client, Flight, Visit
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, response
 from checkrein.doors.gateway.prompts import Answer
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
 from checkrein.store.questions import get_question
 from doors.gateway.loop_turns import loop_turns
 from patience import PATIENCE, soon
@@ -131,9 +135,7 @@ def test_nobody_to_ask_means_wait_and_nothing_runs(asking, pipeline, ask):
     assert settled.waits and settled.state == "asked" and ear.heard == []
 
 
-def test_a_caller_that_stops_waiting_takes_its_question_along_or_leaves_it_open(
-    asking, pipeline, ask, user_settings
-):
+def test_a_caller_that_stops_waiting_takes_its_dialog_away(asking, ask):
     async def given_up(question):
         who, ear = client(elicitation={}), Ear()
         task = asyncio.ensure_future(asking.answer(who, Flight(who, 1, ear), {}, *question))
@@ -143,47 +145,85 @@ def test_a_caller_that_stops_waiting_takes_its_question_along_or_leaves_it_open(
             await task
         assert ear.of("notifications/cancelled")
 
-    question = ask()
-    asyncio.run(given_up(question))
-    assert state(pipeline, question[1]) == "cancelled" and asking.left_open(question[0]) is None
+    asyncio.run(given_up(ask()))
+
+
+def test_a_question_whose_caller_gave_up_is_withdrawn_or_left_open(asking, pipeline, ask, user_settings):
+    call, entry, _ = ask()
+    asyncio.run(asking.given_up(call, entry))
+    assert state(pipeline, entry) == "cancelled" and asking.left_open(call) is None
     user_settings('[gateway]\nno_person = "wait"')
-    question = ask(arguments={"n": 2})
-    asyncio.run(given_up(question))
-    assert state(pipeline, question[1]) == "asked" and asking.left_open(question[0]) == question[1]
+    call, entry, _ = ask(arguments={"n": 2})
+    asyncio.run(asking.given_up(call, entry))
+    assert state(pipeline, entry) == "asked" and asking.left_open(call).entry == entry
 
 
-def test_a_question_left_open_is_found_by_exactly_its_call_until_it_is_answered_no(asking, pipeline, ask):
+def test_a_question_left_open_is_found_by_exactly_its_call_until_it_is_over(asking, pipeline, ask):
     call, entry, _ = ask(arguments={"n": 1})
-    asking.hold_open(call, entry)
-    assert asking.left_open(call) == entry
+    assert asking.left_open(call).entry == entry
     for other in (
         {"arguments": {"n": 2}},
         {"session": "y"},
         {"agent": "b"},
         {"tool": "u"},
-        {"definition": "h"},
+        {"project": "elsewhere"},
+        {"user": "eve"},
+        {"door": "library"},
     ):
-        changed = ToolCall(**{**{name: getattr(call, name) for name in call.__struct_fields__}, **other})
-        assert asking.left_open(changed) is None, other
+        assert asking.left_open(msgspec.structs.replace(call, **other)) is None, other
+    # Its caller hears that the tool changed, and is not asked a second time.
+    assert asking.left_open(msgspec.structs.replace(call, definition="h")).entry == entry
     pipeline.answer(entry, "approved", actor="ada", channel="console")
-    assert asking.left_open(call) == entry
-    asking.forget(call)
+    assert asking.left_open(call).entry == entry
+    assert pipeline.claim(entry)
     assert asking.left_open(call) is None
+
+
+@pytest.mark.parametrize("ends", ["denied", "expired", "cancelled"])
+def test_a_question_that_is_over_is_not_found(asking, pipeline, ask, ends):
     call, entry, _ = ask(arguments={"n": 3})
-    asking.hold_open(call, entry)
-    pipeline.answer(entry, "denied", actor="ada", channel="console")
+    pipeline.answer(entry, ends, actor="ada", channel="console")
     assert asking.left_open(call) is None
 
 
-def test_questions_left_open_are_bounded(asking, ask, monkeypatch):
-    monkeypatch.setattr(asking_module, "_MOST_OPEN", 2)
-    for number in range(4):
-        call, entry, _ = ask(arguments={"n": number}, session=f"s{number}")
-        asking.hold_open(call, entry)
-    assert len(asking._open) == 2 and asking.left_open(call) == entry
+def test_an_approval_that_was_dropped_is_not_found(asking, pipeline, ask):
+    call, entry, _ = ask(arguments={"n": 3})
+    pipeline.answer(entry, "approved", actor="ada", channel="console")
+    assert asking.left_open(call) is not None
+    assert pipeline.drop(entry, evidence="client", reason="the client went away")
+    assert asking.left_open(call) is None
 
 
-@pytest.mark.invariant("a question nobody answered in time is a no, whoever comes with a yes later")
+def test_a_question_somebody_waits_for_is_not_found(asking, pipeline, ask):
+    call, entry, _ = ask()
+    with pipeline.broker.awaiting(entry):
+        assert asking.left_open(call) is None
+    assert asking.left_open(call).entry == entry
+
+
+def test_of_two_questions_about_one_call_the_older_comes_first(asking, pipeline, ask, clock):
+    call, first, _ = ask()
+    clock.now += 1
+    _, second, _ = ask()
+    assert asking.left_open(call).entry == first
+    # An answer of a person is to both.
+    pipeline.answer(first, "approved", actor="ada", channel="console")
+    assert pipeline.claim(first)
+    assert asking.left_open(call).entry == second
+
+
+def test_questions_left_open_are_found_by_the_next_server(pipeline, ask, clock):
+    call, entry, _ = ask()
+    later = Pipeline(pipeline.store, state_dir(), clock=clock)
+    assert Asking(later, "ada").left_open(call).entry == entry
+
+
+def test_questions_of_other_doors_are_never_found(asking, ask):
+    call, _, _ = ask(door="library")
+    assert asking.left_open(call) is None
+
+
+@pytest.mark.invariant("a question nobody answered in time is a no")
 def test_a_question_whose_time_is_over_is_a_no_when_somebody_comes_for_it(asking, pipeline, ask, clock):
     _, entry, verdict = ask()
     assert asyncio.run(asking.so_far(entry, verdict)) is None
@@ -193,23 +233,21 @@ def test_a_question_whose_time_is_over_is_a_no_when_somebody_comes_for_it(asking
 
 
 def test_what_a_client_says_is_recorded_unless_somebody_was_quicker(asking, pipeline, ask):
-    call, entry, verdict = ask()
+    _, entry, verdict = ask()
     pipeline.answer(entry, "denied", actor="bob", channel="console")
-    settled = asyncio.run(asking.said(call, entry, Answer("approved"), verdict))
+    settled = asyncio.run(asking.said(entry, Answer("approved"), verdict))
     assert (settled.state, settled.actor) == ("denied", "bob")
 
 
 def test_an_answer_that_cannot_be_remembered_still_counts(asking, pipeline, ask):
-    from checkrein.asking import Remember
-
-    call, entry, verdict = ask(session="")
+    _, entry, verdict = ask(session="")
     said = Answer("approved", remember=Remember(what="exact", span="session"))
-    assert asyncio.run(asking.said(call, entry, said, verdict)).state == "approved"
+    assert asyncio.run(asking.said(entry, said, verdict)).state == "approved"
 
 
 def test_a_question_that_is_gone_is_no_yes(asking, ask):
-    call, _, verdict = ask()
-    settled = asyncio.run(asking.said(call, "no-such-entry", Answer("approved"), verdict))
+    _, _, verdict = ask()
+    settled = asyncio.run(asking.said("no-such-entry", Answer("approved"), verdict))
     assert settled.state == "denied"
 
 

@@ -142,7 +142,7 @@ def test_an_approved_call_runs_once_it_was_taken(visitor, asking):
         visitor.pipeline.answer(entry, "approved", actor="ada", channel="console")
         # Whoever carries it out takes the yes first: else two could.
         assert "Nobody allowed it" in (await visitor.carry(call, entry)).text
-        assert visitor.pipeline.begin(entry)
+        assert visitor.pipeline.claim(entry)
         assert (await visitor.carry(call, entry)).kind == "result"
         assert (await asyncio.to_thread(visitor.record, entry)).result == "success"
 
@@ -154,24 +154,23 @@ def test_whatever_else_is_said_to_a_question_lets_nothing_run(visitor, asking, w
     async def work():
         call, entry = await asking()
         visitor.pipeline.answer(entry, word, actor="ada", channel="console")
-        assert not visitor.pipeline.begin(entry)
+        assert not visitor.pipeline.claim(entry)
         assert (await visitor.carry(call, entry)).kind == "unsent"
 
     asyncio.run(work())
     assert visitor.house.ran("echo") == []
 
 
-@pytest.mark.parametrize("remembered", [True, False])
-def test_arguments_a_person_wrote_run_in_the_place_of_the_others(visitor, asking, remembered):
+@pytest.mark.parametrize("readable", [True, False])
+def test_arguments_a_person_wrote_run_in_the_place_of_the_others(visitor, asking, readable):
     async def work():
         call, entry = await asking()
-        broker = visitor.pipeline.broker
-        with broker.telling(entry, call, lambda: None):
-            visitor.pipeline.answer(entry, "approved", actor="ada", channel="console", edited={"n": 2})
-        assert visitor.pipeline.begin(entry)
-        if not remembered:
-            # As after a restart.
-            broker._edits.clear()
+        visitor.pipeline.answer(entry, "approved", actor="ada", channel="console", edited={"n": 2})
+        assert visitor.pipeline.claim(entry)
+        if not readable:
+            # The record alone says which arguments were approved.
+            lose = "UPDATE question SET sealed_edit = ''"
+            await asyncio.to_thread(visitor.pipeline.store.write, lambda tx: tx.execute(lose))
         for arguments in ({"n": 1}, {"n": 3}):
             other = msgspec.structs.replace(call, arguments=arguments)
             assert (await visitor.carry(other, entry)).kind == "unsent"

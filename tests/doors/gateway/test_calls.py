@@ -125,13 +125,13 @@ def test_the_time_limit_is_30_seconds_and_a_servers_own_where_it_has_one(house, 
         async with house.opened():
             guest = await house.guest()
             seen = []
-            carry = house.hub.relay.carry
+            begin = house.hub.relay.begin
 
-            async def watched(errand, wrap):
+            def watched(errand):
                 seen.append(errand.seconds)
-                return await carry(errand, wrap)
+                return begin(errand)
 
-            house.hub.relay.carry = watched
+            house.hub.relay.begin = watched
             result = await guest.call("srv__slow", {"seconds": 600})
             assert result["isError"] and "did not answer within 0.3 seconds" in told(result)
             assert "unknown" in told(result)
@@ -346,12 +346,14 @@ def test_a_client_that_cannot_be_asked_is_denied_by_default(house):
                 guest = await house.guest(capabilities=capabilities)
                 result = await guest.call("srv__echo")
                 assert result["isError"] and "nobody can be reached" in told(result)
+                entry = await house.last()
+                assert (entry.answer, entry.channel) == ("cancelled", "none")
             assert house.ran("echo") == [] and not house.events("asked")
 
     asyncio.run(main())
 
 
-@pytest.mark.invariant("an approved call runs at most once, whatever is clicked, sent again or killed")
+@pytest.mark.invariant("an approved call runs at most once, unless running it twice does no harm")
 def test_where_questions_may_wait_the_same_call_comes_back_for_the_answer_exactly_once(
     house, pipeline, user_settings
 ):
@@ -470,7 +472,7 @@ def test_a_call_approved_with_other_arguments_goes_on_with_those(house, pipeline
     asyncio.run(main())
 
 
-@pytest.mark.invariant("a deny that came after the yes outranks it")
+@pytest.mark.invariant("a deny that came after the approval outranks it")
 def test_a_deny_between_question_and_answer_wins(house, add):
     async def work(guest):
         guest.answers = {}
@@ -498,6 +500,10 @@ def test_a_deny_between_the_answer_and_the_call_that_comes_back_for_it_wins(
             remove = add("deny", "echo")
             assert (await guest.call("srv__echo"))["isError"]
             remove()
+            found = next(each for each in await house.recorded() if each.id == entry)
+            assert (found.answer, found.result, found.evidence) == ("approved", "cancelled", "policy")
+            # It is asked about again: the yes of before is over.
+            assert "waits for" in told(await guest.call("srv__echo"))
             assert house.ran("echo") == []
 
     asyncio.run(main())
@@ -555,18 +561,18 @@ def test_a_client_that_stops_waiting_withdraws_its_question(house, pipeline):
 def test_a_call_taken_back_while_its_verdict_is_written_leaves_no_question_and_no_loose_end(
     house, pipeline, monkeypatch
 ):
-    settle = pipeline.settle
+    commit = pipeline.commit
 
     async def work(guest):
         loop = asyncio.get_running_loop()
 
-        def slowly(considered):
+        def slowly(evaluation):
             loop.call_soon_threadsafe(guest.cancel, guest.last)
             cancelled.wait(PATIENCE)
-            return settle(considered)
+            return commit(evaluation)
 
         cancelled = threading.Event()
-        monkeypatch.setattr(pipeline, "settle", slowly)
+        monkeypatch.setattr(pipeline, "commit", slowly)
         task = asyncio.ensure_future(guest.raw("tools/call", {"name": "srv__echo"}))
         assert await task is None
         cancelled.set()
@@ -749,7 +755,7 @@ def test_a_state_of_another_kind_does_not_approve(house, add):
         offered = house.hub.catalogue.tool("srv__echo")
         from checkrein.call import digest
 
-        bound = digest(["tools/call", "srv__echo", offered.hash, {}])
+        bound = digest(["tools/call", "srv__echo", {}])
         entry = house.entries()[0].id
         for kind in ("run", "server", "else"):
             state = house.seals[0].close(
@@ -759,6 +765,7 @@ def test_a_state_of_another_kind_does_not_approve(house, add):
                 now=house.pipeline.clock(),
                 entry=entry,
                 carried="x",
+                definition=offered.hash,
             )
             answer = await guest.raw(
                 "tools/call",
@@ -792,16 +799,17 @@ def test_a_question_outlives_the_server_that_asked_it(house, clock):
         house.server()
         async with house.opened():
             first = await house.passing().call("srv__echo", {"x": 1})
-        house.seals.append(Seal(state_dir() / "gateway"))
+        house.seals.append(Seal(state_dir() / "gateway", house.pipeline.store))
         async with house.opened():
             guest = house.passing()
             second = await guest.again("srv__echo", {"x": 1}, first, {"approval": YES})
             assert told(second) == 'said {"x": 1}'
-        house.seals.append(Seal(state_dir() / "gateway"))
+        house.seals.append(Seal(state_dir() / "gateway", house.pipeline.store))
         async with house.opened():
-            # The memory of used states is gone, the record is not.
-            late = await house.passing().again("srv__echo", {"x": 1}, first, {"approval": YES})
-            assert late["isError"] and house.ran("echo") == [{"x": 1}]
+            # Also the next server knows that this state was used.
+            params = {"name": "srv__echo", "arguments": {"x": 1}, "requestState": first["requestState"]}
+            error = await house.passing().error("tools/call", {**params, "inputResponses": {"approval": YES}})
+            assert "used before" in error["message"] and house.ran("echo") == [{"x": 1}]
 
     asyncio.run(main())
 

@@ -10,6 +10,7 @@ from checkrein.doors.gateway.errands import UNKNOWN, Came, Errands
 from checkrein.doors.gateway.keeper import Unreachable
 from checkrein.doors.gateway.messages import HANDSHAKE, STATELESS, RpcError
 from checkrein.doors.gateway.pipes import Gone, PipeError
+from checkrein.doors.gateway.relay import Sending
 from checkrein.errors import NotFoundError
 
 OFFERED = Offered(
@@ -88,8 +89,13 @@ def returning(value):
 class Relayed:
     """Carries nothing; says what it was given."""
 
-    async def carry(self, errand, wrap):
+    def begin(self, errand):
         self.errand = errand
+        return Sending(errand, None)
+
+    async def deliver(self, sending, handled):
+        assert sending.errand is self.errand
+        handled.close()
         return Came("result")
 
 

@@ -46,8 +46,8 @@ class Hub:
         self.met, self.heard, self.left, self.begun, self.cancelled = [], [], [], [], []
         self.gate = asyncio.Event()
 
-    def meet(self, *, era, agent, label, owner, send):
-        made = Client(era=era, agent=agent, label=label, owner=owner, visit=Visit(""), send=send)
+    def meet(self, *, era, agent, label, owner, send, reader=""):
+        made = Client(era=era, agent=agent, label=label, owner=owner, visit=Visit("", reader), send=send)
         self.met.append(made)
         return made
 

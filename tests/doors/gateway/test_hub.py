@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from checkrein.doors.gateway import clients as clients_module
 from checkrein.doors.gateway import hub as hub_module
+from checkrein.doors.gateway import visits as visits_module
 from checkrein.doors.gateway.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE,
@@ -316,12 +317,12 @@ def test_stateless_requests_of_one_owner_are_one_session_until_it_pauses(house, 
 
         first = visit("http:1")
         assert visit("http:1") is first and visit("http:2") is not first
-        first.last_used -= hub_module.SESSION_PAUSE + 1
+        first.last_used -= visits_module.SESSION_PAUSE + 1
         assert visit("http:1").session != first.session
-        monkeypatch.setattr(hub_module, "_MOST_VISITS", 3)
-        for number in range(10):
-            visit(f"http:{number}")
-        assert len(house.hub._visits) <= 3
+        monkeypatch.setattr(visits_module, "_MOST_VISITS", 3)
+        kept = [visit(f"http:{number}") for number in range(10)]
+        assert [visit(f"http:{number}") is kept[number] for number in (9, 8, 7)] == [True] * 3
+        assert visit("http:0") is not kept[0], "the oldest made room"
 
     run(house, work, servers=())
 

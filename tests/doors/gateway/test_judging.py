@@ -69,11 +69,27 @@ def test_a_change_made_by_another_thread_holds_for_whatever_comes_behind_it(hous
     opened(house, work)
 
 
-def test_nothing_is_kept_longer_than_the_moment(house):
+def test_policy_is_looked_up_once_for_a_moment_and_again_for_the_next(house, add, monkeypatch):
     async def work(guest):
-        judge = house.hub.calls._judge
-        assert judge._force("default") is judge._force("default") and judge._forces
-        await asyncio.sleep(0)
-        assert not judge._forces
+        policies, looked_up = house.hub.pipeline.policies, []
+        find = policies.of
 
+        def of(project, door="", *more, **named):
+            looked_up.append(1)
+            return find(project, door, *more, **named)
+
+        monkeypatch.setattr(policies, "of", of)
+
+        async def cost(count):
+            looked_up.clear()
+            calls = [asyncio.ensure_future(guest.call("srv__echo", {"n": n})) for n in range(count)]
+            await asyncio.gather(*calls)
+            return len(looked_up)
+
+        await cost(1)
+        many, one = await cost(20), await cost(1)
+        assert one > 0, "the next moment looks again"
+        assert many < 20 * one, "calls of one moment share what was looked up"
+
+    add("allow", "echo")
     opened(house, work)

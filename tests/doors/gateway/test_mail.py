@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from checkrein.call import ToolCall
+from checkrein.core.decision import DecisionRequest
 from checkrein.doors.gateway.mail import CROWD, Mail
 from checkrein.errors import StoreError
-from checkrein.judged import Decided
 from checkrein.settings.sources import state_dir
 from checkrein.store import Offer, records, rules
 from checkrein.store.changes import change_number, set_number
@@ -351,13 +351,13 @@ def test_no_verdict_leaves_whose_record_is_not_there(pipeline, project, fault, c
 
         async def one(number):
             call = ToolCall(tool="read", server="notes", door="gateway", project=project, arguments=words)
-            considered = pipeline.consider(call)
+            evaluation = pipeline.evaluate(DecisionRequest(call))
             if fault == "a closed store" and number:
-                assert isinstance(considered, Decided)
-                return considered
-            assert considered.judged.verdict.word == "allow" and considered.judged.alone
-            made = partial(pipeline.settled, considered)
-            return await mail.send(pipeline.settling(considered), made).answer()
+                assert evaluation.judged is None
+                return pipeline.commit(evaluation)
+            assert evaluation.verdict.word == "allow" and evaluation.plain
+            made = partial(pipeline.committed, evaluation)
+            return await mail.send(pipeline.commit_work(evaluation), made).answer()
 
         whole = [await one(0)]
         FAULTS[fault](pipeline.store)

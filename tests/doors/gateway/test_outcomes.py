@@ -12,11 +12,18 @@ from checkrein.errors import StoreError
 from checkrein.finishing import About, Finishing
 from checkrein.ledger.entries import fold
 from checkrein.store import records
+from checkrein.store.rules import add_rule
 from checkrein.store.trust import trust_of
 from doors.gateway.loop_turns import loop_turns
 from doors.gateway.moved_loop import pass_seconds
 from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import PATIENCE, soon
+
+
+@pytest.fixture(autouse=True)
+def allowed(pipeline):
+    rule = {"action": "allow", "server": "notes", "pattern": "*"}
+    pipeline.store.write(lambda tx: add_rule(tx, "r1", rule, 1.0))
 
 
 def decide(pipeline, project, number=0):

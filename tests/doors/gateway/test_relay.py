@@ -18,7 +18,7 @@ from checkrein.doors.gateway.messages import (
     RpcError,
 )
 from checkrein.doors.gateway.relay import check_capability, envelope, forwarded
-from doors.gateway.house import told
+from doors.gateway.house import SERVER, told
 from doors.gateway.moved_loop import pass_seconds
 from doors.gateway.moved_loop import run as run_on_moved_loop
 from patience import PATIENCE, soon
@@ -348,12 +348,32 @@ def test_a_server_state_is_single_use_also_after_a_restart(house):
             params = {"name": "srv__elicit", "arguments": {}, "requestState": first["requestState"]}
             error = await guest.error("tools/call", {**params, "inputResponses": {"q": ACCEPT}})
             assert "used before" in error["message"]
-        house.seals.append(Seal(state_dir() / "gateway"))
+        house.seals.append(Seal(state_dir() / "gateway", house.pipeline.store))
         async with house.opened():
-            late = await house.passing().again("srv__elicit", {}, first, {"q": ACCEPT})
-            assert late["isError"] and len(house.ran("elicit")) == 2
+            error = await house.passing().error("tools/call", {**params, "inputResponses": {"q": ACCEPT}})
+            assert "used before" in error["message"] and len(house.ran("elicit")) == 2
 
     asyncio.run(main())
+
+
+@pytest.mark.invariant("a call that is half way goes on with the tool as it was accepted when it began")
+def test_a_call_half_way_does_not_go_on_with_a_tool_that_was_accepted_meanwhile(house):
+    before, after = 'tool("elicit")', 'tool("elicit", title="Now I am another")'
+    assert before in SERVER
+
+    async def work():
+        guest = house.passing()
+        first = await guest.call("srv__elicit")
+        house.server(source=SERVER.replace(before, after), timeout=600, **STATELESS_SERVER)
+        house.hub.fleet.look()
+        await soon(lambda: house.hub.catalogue.hidden("srv__elicit"))
+        house.accept("srv")
+        params = {"name": "srv__elicit", "arguments": {}, "requestState": first["requestState"]}
+        error = await guest.error("tools/call", {**params, "inputResponses": {"q": ACCEPT}})
+        assert "another request" in error["message"] and house.ran("elicit") == [{}]
+        assert (await guest.call("srv__elicit"))["resultType"] == "input_required"
+
+    run(house, work, **STATELESS_SERVER)
 
 
 @pytest.mark.invariant("a deny that came meanwhile stops a call that is half way")

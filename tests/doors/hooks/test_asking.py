@@ -11,7 +11,9 @@ def test_nobody_reachable_is_a_no_that_says_how_to_be_reached(agent):
     answer = agent.call("make release")
     assert said(answer) == "deny"
     assert "checkrein inbox" in reason(answer)
-    assert agent.entries()[0].answer == "cancelled"
+    found = agent.entries()[0]
+    assert (found.answer, found.channel) == ("cancelled", "none")
+    assert agent.kinds()[-2:] == ["decided", "answered"]
 
 
 def test_a_person_at_the_agent_sees_its_own_dialog(agent):

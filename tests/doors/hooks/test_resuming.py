@@ -8,6 +8,8 @@ import pytest
 from checkrein import wire
 from checkrein.authority import Asked, myself, perform
 from checkrein.authority.phase import switch
+from checkrein.core import approvals
+from checkrein.core.redemption import get_entry
 from checkrein.doors.hooks import waiting as waiting_module
 from checkrein.doors.hooks.resuming import COMING_BACK_SECONDS
 from checkrein.pipeline import Pipeline
@@ -212,7 +214,7 @@ def test_a_call_that_has_run_needs_a_new_answer(ground):
     assert "nobody can be reached" in reason(ground.agent.call("make release"))
 
 
-@pytest.mark.invariant("what the policy of this moment refuses does not run, whatever was said before")
+@pytest.mark.invariant("an agent is told yes only to what was approved and may still run")
 @pytest.mark.parametrize("open_before", [True, False])
 def test_what_policy_refuses_by_now_does_not_run(ground, open_before):
     entry = ground.ask()
@@ -232,18 +234,33 @@ def test_what_policy_refuses_by_now_does_not_run(ground, open_before):
     assert "auditing" in reason(answer)
     last = ground.agent.entries()[-1]
     assert last.answer == "denied" if open_before else last.verdict == "deny"
+    if not open_before:
+        found = get_entry(ground.pipeline.store, entry)
+        assert (found.answer, found.result, found.evidence) == ("approved", "cancelled", "policy")
 
 
-@pytest.mark.invariant("where the arguments a person approved are lost, the others do not run")
-def test_arguments_a_person_wrote_are_not_kept_and_the_others_do_not_run(ground):
+@pytest.mark.invariant("an agent is told yes only to what was approved and may still run")
+def test_arguments_a_person_wrote_reach_the_agent_after_a_restart(ground):
     entry = ground.ask()
-    ground.hooks[0][1].server_ended = True
     ground.say(entry, edited={"command": "make check"})
     ground.restart()
     answer = ground.agent.call("make release")
+    assert said(answer) == "allow"
+    assert answer[0]["hookSpecificOutput"]["updatedInput"] == {"command": "make check"}
+
+
+@pytest.mark.invariant("edited arguments run exactly as approved, or nothing runs")
+def test_where_the_arguments_a_person_wrote_are_lost_the_others_do_not_run(ground):
+    entry = ground.ask()
+    ground.say(entry, edited={"command": "make check"})
+    (state_dir() / "questions.key").unlink()
+    ground.restart()
+    answer = ground.agent.call("make release")
     assert (said(answer), answer[2]) == ("deny", 2)
-    assert "ada approved this call with other arguments" in reason(answer)
-    assert "try the call again" in reason(answer)
+    assert "A person approved other arguments" in reason(answer)
+    assert "Make the call again" in reason(answer)
+    found = get_entry(ground.pipeline.store, entry)
+    assert (found.result, found.evidence) == ("cancelled", "arguments")
 
 
 def test_arguments_written_after_it_came_back_reach_it(ground):
@@ -364,7 +381,7 @@ def test_a_dialog_is_not_answered_by_an_older_answer(ground, newcomer):
     assert ground.agent.permission("make release") == ("", "", 0)
 
 
-@pytest.mark.invariant("what the policy of this moment refuses does not run, whatever was said before")
+@pytest.mark.invariant("an agent is told yes only to what was approved and may still run")
 def test_a_dialog_is_told_no_where_policy_refuses_by_now(ground):
     ground.agent.call("make release", facts=ATTENDED)
     ground.restart()
@@ -417,5 +434,5 @@ def test_a_question_nobody_comes_back_to_expires(ground):
     ground.ask()
     ground.restart()
     ground.clock.now += 100_000
-    ground.agent.door.expire()
+    approvals.sweep(ground.pipeline)
     assert ground.agent.entries()[0].answer == "expired"

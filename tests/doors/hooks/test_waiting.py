@@ -1,5 +1,6 @@
 """Hooks wait for as long as there is something to wait for; then the question is over."""
 
+from checkrein.core import approvals
 from checkrein.doors.hooks import waiting as waiting_module
 from checkrein.peers import Process
 from checkrein.store.questions import waiting
@@ -64,5 +65,5 @@ def test_a_no_in_the_dialog_is_known_when_the_agent_goes_on(agent):
 def test_questions_nobody_waits_for_expire(agent, clock):
     agent.call("make release", facts=ATTENDED)
     clock.now += 301
-    agent.door.expire()
+    approvals.sweep(agent.pipeline)
     assert agent.entries()[0].answer == "expired"

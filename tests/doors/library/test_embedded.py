@@ -11,7 +11,7 @@ import pytest
 
 from checkrein import Denied, Gate, Suspended
 from checkrein.doors.library.embedded import Embedded
-from checkrein.errors import StoreError
+from checkrein.errors import InputError, StoreError
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.verify import verify
 from patience import PATIENCE
@@ -73,7 +73,7 @@ def test_a_crash_between_approval_and_execution_is_unknown_and_is_not_repeated(p
     program(waiting, where="before running")
     assert program.times() == 0
     said = json.loads(program(waiting))
-    assert "what became of the call is unknown" in said["error"]
+    assert "What became of the call is unknown" in said["error"]
     assert program.times() == 0
     room.open()
     first = room.entries()[0]
@@ -101,7 +101,7 @@ def test_a_tool_that_may_run_twice_is_repeated_where_its_fate_is_unknown_and_onl
 def test_resuming_in_two_programs_executes_once(program):
     waiting = program()
     assert json.loads(program(waiting)) == {"result": 1}
-    assert "used before; what became of the call: success" in json.loads(program(waiting))["error"]
+    assert "used before. What became of the call: success" in json.loads(program(waiting))["error"]
     assert program.times() == 1
 
 
@@ -183,15 +183,30 @@ def test_what_costs_trust_is_on_the_record_before_the_next_call(room, user_setti
     assert kinds == ["decided", "decided", "finished", "finished"]
 
 
-def test_an_answer_needs_the_call_where_it_changes_it(room):
+def suspended_call(room):
     gate = room.open(asks="raise")
     with pytest.raises(Suspended) as suspended:
         gate.wrap(lambda n: n, name="pick")(1)
+    return suspended.value
+
+
+def test_an_answer_may_change_a_call_that_an_earlier_program_made(room):
+    waiting = suspended_call(room)
     gate = room.open()
-    entry = suspended.value.entry
-    with pytest.raises(Exception, match="not at hand"):
-        gate.answer(entry, "yes", edited={"n": 2})
-    assert gate.answer(entry, "yes") == "approved"
+    assert gate.answer(waiting.entry, "yes", edited={"n": 2}) == "approved"
+    gate.wrap(lambda n: n, name="pick")
+    assert gate.resume(waiting.pending) == 2
+
+
+def test_a_call_that_cannot_be_read_any_more_is_approved_in_no_way(room):
+    waiting = suspended_call(room)
+    room.open().close()
+    (room.folder / "questions.key").unlink()
+    gate = room.open()
+    for edited in ({"n": 2}, None):
+        with pytest.raises(InputError, match="cannot be read"):
+            gate.answer(waiting.entry, "yes", edited=edited)
+    assert gate.answer(waiting.entry, "no") == "denied"
 
 
 def test_a_store_can_be_closed_twice(tmp_path):

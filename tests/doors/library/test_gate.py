@@ -311,17 +311,23 @@ def test_edited_arguments_survive_the_program(room):
 def test_edited_arguments_that_are_lost_or_changed_do_not_run(room):
     gate = room.open(asks="raise")
     pick = gate.wrap(lambda n: n, name="pick")
-    for content in (None, b'{"n": 500}'):
+
+    def changed():
+        write = "UPDATE question SET sealed_edit = '{\"n\": 500}'"
+        room.pipeline.store.write(lambda tx: tx.execute(write))
+
+    for lost in (changed, (room.folder / "questions.key").unlink):
         with pytest.raises(Suspended) as suspended:
             pick(1)
         kept = suspended.value.pending
         gate.answer(kept, "yes", edited={"n": 5})
-        path = room.folder / "edits" / kept.entry
-        path.unlink() if content is None else path.write_bytes(content)
+        lost()
         gate = room.open(asks="raise")
         pick = gate.wrap(lambda n: n, name="pick")
-        with pytest.raises(Denied, match="not there any more"):
+        with pytest.raises(Denied, match="cannot be read any more"):
             gate.resume(kept)
+        found = next(each for each in room.entries() if each.id == kept.entry)
+        assert (found.result, found.evidence) == ("cancelled", "arguments")
 
 
 def test_a_yes_binds_to_the_exact_call(room):

@@ -3,8 +3,8 @@
 import pytest
 
 from checkrein import Denied
-from checkrein.authority.settled import Settled
 from checkrein.call import ToolCall
+from checkrein.core.approvals import Settled
 from checkrein.doors.library.refused import said_no
 from checkrein.policy import UNKNOWN_RISK
 

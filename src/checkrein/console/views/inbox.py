@@ -10,8 +10,7 @@ from checkrein.console import questions, shown
 from checkrein.console.forms import Fields
 from checkrein.console.visits import Visit
 from checkrein.errors import CheckreinError, InputError, NotFoundError
-from checkrein.ledger.entries import fold
-from checkrein.store import records
+from checkrein.ledger.query import get_entry
 from checkrein.store.questions import get_question
 
 PAGE = 20
@@ -131,10 +130,10 @@ def _edited(visit: Visit, entry: str, form: Fields) -> dict[str, Any]:
     if not isinstance(written, dict):
         raise InputError("The edited arguments must be a JSON object.")
     call = visit.desk.pipeline.broker.call(entry)
-    found = fold(records.of_entries(visit.desk.store, [entry]))
-    if call is None or not found:
+    found = get_entry(visit.desk.store, entry)
+    if call is None or found is None:
         return written
-    restored: dict[str, Any] = shown.restored(written, found[0].tool_input, call.arguments)
+    restored: dict[str, Any] = shown.restored(written, found.tool_input, call.arguments)
     return restored
 
 

@@ -15,8 +15,11 @@ from typing import Any
 
 import msgspec
 
-from checkrein.awaiting import answer_to, settle
 from checkrein.call import DEEPEST, ToolCall, is_deep, reason_lines
+from checkrein.core.approvals import abandon, answer_to
+from checkrein.core.decision import Decided, DecisionRequest, Evaluation
+from checkrein.core.lifecycle import UNDER_WAY, State, state_of
+from checkrein.core.redemption import Approval, CurrentTool, Rejected, redeem
 from checkrein.doors.chat import Invocation, Run, RunState, Session, Status, history
 from checkrein.doors.chat.events import Lines
 from checkrein.doors.chat.sessions import Sessions
@@ -24,16 +27,14 @@ from checkrein.doors.chat.shown import call_view
 from checkrein.doors.chat.tools import Tools
 from checkrein.doors.chat.whole import whole
 from checkrein.errors import CheckreinError
-from checkrein.judged import Considered, Decided, Judged
-from checkrein.ledger.entries import Entry, fold
+from checkrein.ledger.query import get_entry
 from checkrein.pipeline import Pipeline
 from checkrein.store.questions import Question, get_question
-from checkrein.store.records import of_entries
-from checkrein.taint import why_held
 
 DOOR, CHANNEL = "chat", "chat"
 DEFAULT_PROJECT = "default"
 UNKNOWN = "Whether the call took effect is unknown; look before trying it again."
+_TURNED_OFF = "The tool was turned off meanwhile."
 FINAL = ("completed", "error", "denied", "cancelled")
 
 
@@ -132,11 +133,11 @@ class Calling:
         return await self._over(call, "error", error=why, entry=decided.entry, verdict="deny", reason=why)
 
     async def _judged(self, session: Session, call: Invocation, wanted: ToolCall) -> Invocation:
-        def hold(judged: Judged) -> str:
-            return why_held(wanted, judged, session.tainted_by)
-
-        considered = self._pipeline.consider(wanted, hold=hold, asking=True)
-        decided = await whole(asyncio.to_thread(self._recorded, call, wanted, considered))
+        request = DecisionRequest(wanted, tainted_by=session.tainted_by)
+        decided = None
+        while decided is None:
+            evaluation = self._pipeline.add_question(self._pipeline.evaluate(request))
+            decided = await whole(asyncio.to_thread(self._committed, call, wanted, evaluation))
         call = await self._again(call)
         if decided.verdict.word == "allow":
             return await self._execute(call, wanted)
@@ -146,16 +147,14 @@ class Calling:
                 return await self._asked(call, wanted, asked)
         return await self._over(call, "denied", error=_refusal(call.reason, decided.verdict.remedy))
 
-    def _recorded(self, call: Invocation, wanted: ToolCall, considered: Considered | Decided) -> Decided:
+    def _committed(self, call: Invocation, wanted: ToolCall, evaluation: Evaluation) -> Decided | None:
         """The verdict, on the record and with the call."""
-        if isinstance(considered, Decided):
-            decided = considered
-        else:
-            # Before the question is put: after a crash it is found, and not asked a second time.
-            self._changed(call, entry=considered.entry, definition=wanted.definition)
-            decided = self._pipeline.settle(considered)
-        reason = " ".join(reason_lines(decided.verdict.reasons))
-        self._changed(call, entry=decided.entry, verdict=decided.verdict.word, reason=reason)
+        # Before the question is put: after a crash it is found, and not asked a second time.
+        self._changed(call, entry=evaluation.entry, definition=wanted.definition)
+        decided = self._pipeline.commit(evaluation)
+        if decided is not None:
+            reason = " ".join(reason_lines(decided.verdict.reasons))
+            self._changed(call, entry=decided.entry, verdict=decided.verdict.word, reason=reason)
         return decided
 
     # -- asking -----------------------------------------------------------------------------------------
@@ -165,10 +164,9 @@ class Calling:
         if not call.asked:
             call = await self._note(call, asked=True)
         if asked.state == "asked":
-            self._pipeline.broker.keep(call.entry, wanted)
             async with self._waiting(call.run):
                 self._tell("approval_required", call)
-                asked = await answer_to(self._pipeline, call.entry, wanted)
+                asked = await answer_to(self._pipeline, call.entry)
         by = asked.actor if asked.state in ("approved", "denied", "answered") else ""
         call = await self._note(call, answered_by=by)
         if asked.state == "answered":
@@ -197,56 +195,47 @@ class Calling:
 
     async def _approved(self, call: Invocation, wanted: ToolCall) -> Invocation:
         call = await self._note(call, verdict="approved")
-        (entry,) = await asyncio.to_thread(self._on_record, call.entry)
-        edited = _edited(entry, call, wanted, self._pipeline.broker.edited(call.entry))
-        if isinstance(edited, str):
-            return await self._dropped(call, "error", edited)
-        if edited is not None:
-            wanted = msgspec.structs.replace(wanted, arguments=edited)
-        # As it is now: hours may have passed.
+        if not await self._change(call, ("pending",), status="running"):
+            return await self._again(call)
+        return await self._redeemed(call, wanted)
+
+    async def _redeemed(self, call: Invocation, wanted: ToolCall) -> Invocation:
+        """Use up the approval, by what holds now: hours may have passed."""
         session = await asyncio.to_thread(self._sessions.get, call.session)
-        tool = await self._tool(call, session)
-        if isinstance(tool, str) or tool.definition != wanted.definition:
-            why = tool if isinstance(tool, str) else "The tool's definition changed meanwhile."
-            return await self._dropped(call, "error", f"It was not called: {why}")
-        if {call.server, call.name} & set(session.tools_off):
-            return await self._dropped(call, "denied", "The tool was turned off meanwhile.")
-        if faults := await self._tools().faults(call.name, wanted.arguments):
-            return await self._dropped(call, "error", " ".join(faults))
-        # INVARIANT: a deny that came after the yes outranks it.
-        verdict = self._pipeline.judge(wanted, approved=True).verdict
-        if verdict.word == "deny":
-            return await self._dropped(call, "denied", _refusal(" ".join(reason_lines(verdict.reasons))))
-        return await self._execute(call, wanted, approved=True, edited=edited)
+        tool, loop = await self._tool(call, session), asyncio.get_running_loop()
 
-    async def _dropped(self, call: Invocation, status: str, why: str) -> Invocation:
-        """A call that does not run although it was approved; the record says so too."""
-        await self._close(call, "cancelled", "changed meanwhile")
-        return await self._over(call, status, error=why)
+        def faults(arguments: dict[str, Any]) -> str:
+            found = self._tools().faults(call.name, arguments)
+            return " ".join(asyncio.run_coroutine_threadsafe(found, loop).result())
 
-    def _on_record(self, entry: str) -> list[Entry]:
-        found = fold(of_entries(self._pipeline.store, [entry]))
-        if len(found) != 1:
-            raise CheckreinError("The call is not on the record.", remedy="Run `checkrein audit verify`.")
-        return found
+        if isinstance(tool, str):
+            current = CurrentTool(unavailable=tool)
+        elif {call.server, call.name} & set(session.tools_off):
+            current = CurrentTool(unavailable=_TURNED_OFF)
+        else:
+            current = CurrentTool(tool.definition, faults=faults)
+        # INVARIANT: a call of a conversation that a person approved is carried out at most once.
+        found = await whole(
+            asyncio.to_thread(redeem, self._pipeline, Approval(call.entry, wanted, tool=current))
+        )
+        if isinstance(found, Rejected):
+            if found.overruled or found.reason == _TURNED_OFF:
+                return await self._over(call, "denied", error=_refusal(found.reason, found.remedy))
+            return await self._over(call, "error", error=f"It was not called: {found.reason}")
+        edited = found.arguments if found.argument_hash != wanted.argument_hash else None
+        call = await self._note(call, started_at=self._pipeline.clock(), edited=edited)
+        return await self._carried_out(call, found)
 
     # -- carrying out -----------------------------------------------------------------------------------
 
-    async def _execute(
-        self,
-        call: Invocation,
-        wanted: ToolCall,
-        *,
-        approved: bool = False,
-        edited: dict[str, Any] | None = None,
-    ) -> Invocation:
+    async def _execute(self, call: Invocation, wanted: ToolCall) -> Invocation:
         now = self._pipeline.clock()
         # INVARIANT: a call is carried out at most once, whatever is clicked, resumed or restarted.
-        if not await self._change(call, ("pending",), status="running", started_at=now, edited=edited):
+        if not await self._change(call, ("pending",), status="running", started_at=now):
             return await self._again(call)
-        if approved and not await whole(asyncio.to_thread(self._pipeline.begin, call.entry)):
-            return await self._over(call, "error", error=f"This approval was used before. {UNKNOWN}")
-        call = await self._again(call)
+        return await self._carried_out(await self._again(call), wanted)
+
+    async def _carried_out(self, call: Invocation, wanted: ToolCall) -> Invocation:
         self._tell("tool_running", call)
 
         def progress(text: str) -> None:
@@ -271,6 +260,10 @@ class Calling:
 
     async def _left_behind(self, run: Run, session: Session, call: Invocation, tool: Any) -> Invocation:
         """A call that was under way when its server ended."""
+        found = await asyncio.to_thread(get_entry, self._pipeline.store, call.entry)
+        if found is not None and state_of(found) is State.approved:
+            # It had not begun: the approval is still to be used.
+            return await self._redeemed(call, self.call(run, session, call, tool))
         why = "The server was stopped while this call was under way."
         hints = {} if isinstance(tool, str) else tool.annotations
         repeatable = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
@@ -278,7 +271,11 @@ class Calling:
         # INVARIANT: a call whose fate is unknown is made again only where twice is the same as once.
         if not repeatable or {call.server, call.name} & set(session.tools_off):
             return await self._over(call, "error", error=f"{why} {UNKNOWN}")
-        arguments = call.edited if call.edited is not None else call.arguments
+        edited = await asyncio.to_thread(self._pipeline.broker.edited, call.entry)
+        # INVARIANT: where the arguments a person approved are lost, the others do not run.
+        if edited is None and found is not None and found.edited_hash is not None:
+            return await self._over(call, "error", error=f"{why} {UNKNOWN}")
+        arguments = call.arguments if edited is None else edited
         wanted = msgspec.structs.replace(self.call(run, session, call, tool), arguments=arguments)
         decided = await asyncio.to_thread(self._pipeline.decide, wanted)
         call = await self._note(call, entry=decided.entry)
@@ -294,8 +291,8 @@ class Calling:
         if call.status in FINAL:
             return
         if call.entry and call.status == "pending":
-            await settle(
-                self._pipeline, call.entry, "cancelled", channel=CHANNEL, message="the run was stopped"
+            await whole(
+                asyncio.to_thread(abandon, self._pipeline, call.entry, CHANNEL, "the run was stopped")
             )
         await self._close(call, "cancelled", "client")
         text = f"Stopped while it ran. {UNKNOWN}" if call.status == "running" else "Stopped before it ran."
@@ -305,8 +302,12 @@ class Calling:
         """Nothing more comes of what was allowed or approved; an outcome that is known already stays."""
 
         def close() -> None:
-            found = fold(of_entries(self._pipeline.store, [call.entry])) if call.entry else []
-            if found and (found[0].verdict == "allow" or found[0].answer == "approved"):
+            found = get_entry(self._pipeline.store, call.entry) if call.entry else None
+            if found is None:
+                return
+            if state_of(found) is State.approved:
+                self._pipeline.drop(call.entry, evidence=evidence, reason="The call was given up.")
+            elif state_of(found) in UNDER_WAY:
                 self._pipeline.finish(call.entry, outcome, evidence=evidence)
 
         await whole(asyncio.to_thread(close))
@@ -338,22 +339,6 @@ class Calling:
 
     def _tell(self, kind: Any, call: Invocation, **data: Any) -> None:
         self._lines.tell(call.session, kind, call.run, call=call_view(call, self._pipeline), **data)
-
-
-def _edited(
-    entry: Entry, call: Invocation, wanted: ToolCall, fresh: dict[str, Any] | None
-) -> dict[str, Any] | str | None:
-    """The arguments a person wrote instead, if they did; or why the yes to them is worth nothing."""
-    if entry.edited_hash is None:
-        return None
-    for each in (fresh, call.edited):
-        # INVARIANT: what is executed is what was approved.
-        if (
-            each is not None
-            and msgspec.structs.replace(wanted, arguments=each).argument_hash == entry.edited_hash
-        ):
-            return each
-    return "A person approved other arguments, and the server was stopped before they were kept. Ask again."
 
 
 def _refusal(why: str, remedy: str = "") -> str:

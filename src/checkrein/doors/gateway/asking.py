@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
 from typing import Any
 
 import msgspec
 
 from checkrein.call import ToolCall, Verdict
+from checkrein.core import approvals
 from checkrein.doors.gateway import prompts
 from checkrein.doors.gateway.clients import Client, Flight
 from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError, meta_of, notification
 from checkrein.errors import InputError, NotFoundError
 from checkrein.pipeline import Pipeline
 from checkrein.settings import Gateway
-from checkrein.store.questions import ASKED, Question, get_question
+from checkrein.store.questions import ASKED, Question, get_question, unclaimed
 
 CHANNEL = "elicitation"
 # A client that shows progress hears this often that a person is still being asked.
 _SIGN_OF_LIFE = 5.0
-_MOST_OPEN = 4_096
+DOOR = "gateway"
+_NOT_OURS = ""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -35,7 +36,6 @@ class Settled(msgspec.Struct, frozen=True):
     state: str = ASKED
     actor: str = ""
     message: str = ""
-    edited: dict[str, Any] | None = None
     waits: bool = False
 
 
@@ -44,8 +44,9 @@ class Asking:
 
     def __init__(self, pipeline: Pipeline, user: str) -> None:
         self._pipeline, self._user = pipeline, user
-        # Questions whose caller was sent away and may come back, by the exact call.
-        self._open: OrderedDict[str, str] = OrderedDict()
+        # Questions that are open, or approved and not used, by their call; and when that was read.
+        self._unclaimed: tuple[int | None, dict[str, list[Question]]] = (None, {})
+        self._keys: dict[str, str] = {}
 
     def by_client(self, client: Client) -> bool:
         """Whether the client's own person can be asked."""
@@ -59,28 +60,38 @@ class Asking:
             or self._settings(project).no_person == "wait"
         )
 
-    def left_open(self, call: ToolCall) -> str | None:
-        """The question about exactly this call that its caller was told to come back for."""
-        if not self._open:
-            return None
-        entry = self._open.get(call.binding)
-        if entry is None:
-            return None
-        found = get_question(self._pipeline.store, entry)
-        if found is None or found.state not in (ASKED, "approved"):
-            self._open.pop(call.binding, None)
-            return None
-        return entry
+    def left_open(self, call: ToolCall, earlier: frozenset[str] = frozenset()) -> Question | None:
+        """The question about exactly this call that its caller was told to come back for.
 
-    def hold_open(self, call: ToolCall, entry: str) -> None:
-        """The caller is told to come back."""
-        self._pipeline.broker.keep(entry, call)
-        self._open[call.binding] = entry
-        while len(self._open) > _MOST_OPEN:
-            self._open.popitem(last=False)
+        Its tool may have another definition by now, and its session a new name: `earlier` are those the same
+        caller had before a restart.
+        """
+        found = self._left_open()
+        for question in found.get(_key(call), ()) if found else ():
+            # Whoever waits for it has it in hand.
+            theirs = question.session == call.session or question.session in earlier
+            if theirs and not self._pipeline.broker.is_awaited(question.entry):
+                return get_question(self._pipeline.store, question.entry)
+        return None
 
-    def forget(self, call: ToolCall) -> None:
-        self._open.pop(call.binding, None)
+    def _left_open(self) -> dict[str, list[Question]]:
+        store = self._pipeline.store
+        writes = store.writes_to("question")
+        if writes is None or writes != self._unclaimed[0]:
+            found = unclaimed(store)
+            self._keys = {
+                each.entry: self._keys.get(each.entry) or self._key_of(each.entry) for each in found
+            }
+            by_call: dict[str, list[Question]] = {}
+            for each in found:
+                if (key := self._keys[each.entry]) != _NOT_OURS:
+                    by_call.setdefault(key, []).append(each)
+            self._unclaimed = writes, by_call
+        return self._unclaimed[1]
+
+    def _key_of(self, entry: str) -> str:
+        call = self._pipeline.broker.call(entry)
+        return _key(call) if call is not None and call.door == DOOR else _NOT_OURS
 
     async def answer(
         self, client: Client, flight: Flight, params: Message, call: ToolCall, entry: str, verdict: Verdict
@@ -89,22 +100,13 @@ class Asking:
         by_client = client.era == HANDSHAKE and self.by_client(client)
         if not by_client and not self._pipeline.broker.reachable and self._is_open(entry):
             # INVARIANT: a call that nobody was asked about does not run.
-            self.hold_open(call, entry)
             return Settled(entry, verdict, waits=True)
-        try:
-            found = await self._first_word(client, flight, params, call, entry, verdict, by_client)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._given_up(call, entry))
-            raise
-        self.forget(call)
+        found = await self._first_word(client, flight, params, call, entry, verdict, by_client)
         return self._as_settled(found, verdict)
 
-    async def said(self, call: ToolCall, entry: str, answer: prompts.Answer, verdict: Verdict) -> Settled:
+    async def said(self, entry: str, answer: prompts.Answer, verdict: Verdict) -> Settled:
         """Record what the client's person said, unless somebody was quicker."""
-        # The server may have been started again since it asked: what a yes is judged by is this call.
-        self._pipeline.broker.keep(entry, call)
         await asyncio.to_thread(self._record, entry, answer)
-        self.forget(call)
         found = self.settled(entry, verdict)
         return found or Settled(entry, verdict, state="denied", message="The question could not be settled.")
 
@@ -115,15 +117,18 @@ class Asking:
     async def so_far(self, entry: str, verdict: Verdict) -> Settled | None:
         """What became of the question until now; nothing while it may still be answered."""
         found = get_question(self._pipeline.store, entry)
-        # INVARIANT: a question nobody answered in time is a no, whoever comes with a yes later.
-        if found is not None and found.state == ASKED and found.expires_at <= self._pipeline.clock():
-            await asyncio.to_thread(self._record, entry, prompts.Answer("expired"), "timeout")
+        if found is not None and found.state == ASKED:
+            await asyncio.to_thread(approvals.expire, self._pipeline, found)
         return self.settled(entry, verdict)
 
     def withdraw(self, entry: str) -> None:
         """Its caller went away before anybody was asked; the answer need not be waited for."""
-        gone = prompts.Answer("cancelled", "the client stopped waiting")
-        asyncio.get_running_loop().run_in_executor(None, self._record, entry, gone, "client")
+        asyncio.get_running_loop().run_in_executor(None, self._cancel, entry)
+
+    async def needless(self, entry: str) -> None:
+        """Policy decides the call by now, so nobody need answer."""
+        why = "policy decides the call by now"
+        await asyncio.to_thread(approvals.close, self._pipeline, entry, "cancelled", "policy", why)
 
     def settled(self, entry: str, verdict: Verdict) -> Settled | None:
         found = get_question(self._pipeline.store, entry)
@@ -147,7 +152,7 @@ class Asking:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(lambda: None if told.done() else told.set_result(None))
 
-        with self._pipeline.broker.telling(entry, call, tell):
+        with self._pipeline.broker.telling(entry, tell):
             asked = (
                 asyncio.create_task(self._elicit(client, flight, call, entry, verdict)) if by_client else None
             )
@@ -178,7 +183,7 @@ class Asking:
                 return found
             left = found.expires_at - self._pipeline.clock()
             if left <= 0:
-                await asyncio.to_thread(self._record, entry, prompts.Answer("expired"), "timeout")
+                await asyncio.to_thread(approvals.expire, self._pipeline, found)
                 continue
             waiting: set[asyncio.Future[Any]] = {told} if asked is None else {told, asked}
             await asyncio.wait(waiting, timeout=min(left, _SIGN_OF_LIFE), return_when=asyncio.FIRST_COMPLETED)
@@ -210,13 +215,13 @@ class Asking:
         asked = prompts.approval(call, verdict, entry, client.agent)
         return prompts.answer(await client.ask("elicitation/create", asked, flight))
 
-    async def _given_up(self, call: ToolCall, entry: str) -> None:
+    async def given_up(self, call: ToolCall, entry: str) -> None:
         """The caller stopped waiting: where it may come back the question stays, else it is withdrawn."""
-        if self._settings(call.project).no_person == "wait":
-            self.hold_open(call, entry)
-            return
-        gone = prompts.Answer("cancelled", "the client stopped waiting")
-        await asyncio.to_thread(self._record, entry, gone, "client")
+        if self._settings(call.project).no_person != "wait":
+            await asyncio.to_thread(self._cancel, entry)
+
+    def _cancel(self, entry: str) -> None:
+        approvals.abandon(self._pipeline, entry, "client", "the client stopped waiting")
 
     def _record(self, entry: str, answer: prompts.Answer, channel: str = CHANNEL) -> None:
         """Hand an answer to the pipeline; somebody may have been quicker."""
@@ -242,11 +247,15 @@ class Asking:
         return found is not None and found.state == ASKED
 
     def _as_settled(self, found: Question, verdict: Verdict) -> Settled:
-        edited = self._pipeline.broker.edited(found.entry)
-        return Settled(found.entry, verdict, found.state, found.actor, found.message, edited)
+        return Settled(found.entry, verdict, found.state, found.actor, found.message)
 
     def _settings(self, project: str) -> Gateway:
         return self._pipeline.policies.of(project, "gateway").settings.gateway
+
+
+def _key(call: ToolCall) -> str:
+    """What a call is found by, whatever its session is called and whatever definition its tool has."""
+    return msgspec.structs.replace(call, definition="", session="").binding
 
 
 def waiting_result(call: ToolCall, entry: str) -> Message:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from checkrein.call import ToolCall
+from checkrein.core.lifecycle import UNDER_WAY, State, state_of
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.errands import UNKNOWN, Came
 from checkrein.doors.gateway.json_fallback import replace_surrogates
@@ -18,8 +19,8 @@ from checkrein.doors.gateway.messages import MISSING_CAPABILITY, Message
 from checkrein.doors.gateway.relay import without_kind
 from checkrein.doors.gateway.seats import Latest, Seats
 from checkrein.errors import CheckreinError
-from checkrein.ledger.entries import Entry, fold
-from checkrein.store.records import of_entries
+from checkrein.ledger.entries import Entry
+from checkrein.ledger.query import get_entry
 
 if TYPE_CHECKING:
     from checkrein.doors.gateway.hub import Hub
@@ -82,22 +83,21 @@ class Bringing:
         if name != f"{call.server}__{call.tool}":
             return "It was judged under another name."
         try:
-            found = next(iter(fold(of_entries(self._hub.pipeline.store, [entry]))), None)
+            found = get_entry(self._hub.pipeline.store, entry)
         except CheckreinError as error:
             return str(error)
         # INVARIANT: what runs is the very call that was allowed or approved, as the ledger has it.
         if found is None or not _is_about(found, call):
             return "The record knows another call by this entry."
-        if found.completed_at is not None:
-            return "It is over."
-        # An approved call is taken before it is brought here: that is what lets it run once only.
-        if found.verdict == "allow" or (found.answer == "approved" and found.started_at is not None):
+        state = state_of(found)
+        # An approval is claimed before its call is brought here: that is what lets it run once only.
+        if state in UNDER_WAY:
             return ""
-        return "Nobody allowed it."
+        return "It is over." if state in (State.finished, State.unknown) else "Nobody allowed it."
 
 
 def _is_about(found: Entry, call: ToolCall) -> bool:
-    bound = found.argument_hash if found.edited is None else found.edited_hash
+    bound = found.edited_hash or found.argument_hash
     known = (found.tool_name, found.door, found.session_id, bound)
     return known == (call.name, call.door, call.session, call.argument_hash)
 

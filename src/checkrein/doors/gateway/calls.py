@@ -16,9 +16,12 @@ import msgspec
 
 from checkrein.approval import wording
 from checkrein.call import ToolCall, Verdict
+from checkrein.core.decision import Decided
+from checkrein.core.lifecycle import UNDER_WAY, state_of
+from checkrein.core.redemption import Approval, CurrentTool, Rejected, redeem
 from checkrein.doors.gateway import prompts, roots
 from checkrein.doors.gateway.asking import Asking, Settled, waiting_result
-from checkrein.doors.gateway.catalogue import Catalogue, Offered
+from checkrein.doors.gateway.catalogue import Catalogue
 from checkrein.doors.gateway.clients import DEFAULT_PROJECT, Client, Flight
 from checkrein.doors.gateway.errands import UNKNOWN, Came, Errands, Servers
 from checkrein.doors.gateway.inventory import Inventory
@@ -34,10 +37,11 @@ from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.relay import Errand, Relay
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.upstream import Upstream
-from checkrein.judged import Decided
-from checkrein.ledger.entries import fold
+from checkrein.doors.gateway.visits import Visits
+from checkrein.ledger.query import get_entry
 from checkrein.pipeline import Pipeline
-from checkrein.store.records import of_entries
+from checkrein.recording import NOBODY
+from checkrein.store.questions import ASKED, Question
 
 
 class Calls:
@@ -51,11 +55,12 @@ class Calls:
         inventory: Inventory,
         relay: Relay,
         seal: Callable[[], Seal],
+        visits: Visits,
         user: str,
         say: Callable[[str], None],
     ) -> None:
         self._pipeline, self._catalogue, self._servers = pipeline, catalogue, servers
-        self._relay, self._seal = relay, seal
+        self._relay, self._seal, self._visits = relay, seal, visits
         self._asking = Asking(pipeline, user)
         self.outcomes = Outcomes(pipeline, say)
         self.errands = Errands(servers, inventory, self.outcomes)
@@ -78,21 +83,16 @@ class Calls:
             client, offered.server, offered.tool, arguments, project, offered.hints(trusted), offered.hash
         )
         made = Call(client, flight, offered, params, call, trusted)
-        faults = offered.input.faults(arguments)
-        if faults:
-            return await self._refused(made.call, "arguments", " ".join(faults), "Correct the arguments.")
         if client.era == STATELESS and params.get("requestState") is not None:
             return await self._came_back(made)
+        if (waiting := self._asking.left_open(call, client.visit.earlier)) is not None:
+            return await self._left_open(made, waiting)
         return await self._first(made)
 
     async def _first(self, made: Call) -> Any:
-        waiting = self._asking.left_open(made.call)
-        if waiting is not None and (verdict := self._judge.now(made)).word == "ask":
-            return await self._after(made, waiting, verdict)
-        considered = self._judge.considered(made)
-        decided = (
-            considered if isinstance(considered, Decided) else await self._judge.settled(made, considered)
-        )
+        if faults := made.offered.input.faults(made.call.arguments):
+            return await self._refused(made.call, "arguments", " ".join(faults), "Correct the arguments.")
+        decided = await self._judge.decided(made)
         verdict = decided.verdict
         if verdict.word == "allow":
             return await self._run(made, decided.entry, made.call.arguments)
@@ -104,13 +104,18 @@ class Calls:
             return await self._fallen_back(made, decided)
         return await self._after(made, decided.entry, verdict)
 
+    async def _left_open(self, made: Call, waiting: Question) -> Any:
+        """The caller comes back to its question, and to the session it asked in."""
+        verdict = self._judge.now(made)
+        if waiting.state == ASKED and verdict.word != "ask":
+            await self._asking.needless(waiting.entry)
+            return await self._first(made)
+        made.call = msgspec.structs.replace(made.call, session=waiting.session)
+        return await self._after(made, waiting.entry, verdict)
+
     async def _fallen_back(self, made: Call, decided: Decided) -> Any:
-        """Nobody can be asked, and the profile whose ask list names the tool says what happens then."""
-        profile = decided.verdict.stage == "profile"
-        answer = prompts.Answer("approved" if profile else "cancelled", "nobody could be asked")
-        await self._asking.fell_back(decided.entry, answer)
-        if not profile:
-            return _error(wording.unreachable(made.call, decided.verdict, decided.entry))
+        """Nobody can be asked, and the profile whose ask list names the tool says yes then."""
+        await self._asking.fell_back(decided.entry, prompts.Answer("approved", NOBODY))
         settled = self._asking.settled(decided.entry, decided.verdict)
         return await self._answered(made, settled or Settled(decided.entry, decided.verdict))
 
@@ -118,23 +123,38 @@ class Calls:
 
     async def _after(self, made: Call, entry: str, verdict: Verdict) -> Any:
         """A question is open: what comes of it."""
+        # Nobody else who makes the same call comes back for this one meanwhile.
+        with self._pipeline.broker.awaiting(entry):
+            settled = await self._settled(made, entry, verdict)
+            if settled is None:
+                return self._input_required(made, entry, verdict)
+            return await self._answered(made, settled)
+
+    async def _settled(self, made: Call, entry: str, verdict: Verdict) -> Settled | None:
+        """The answer; nothing where a stateless client is to bring it."""
         client = made.client
-        settled = await self._asking.so_far(entry, verdict)
-        if settled is None and client.era == STATELESS and self._asking.by_client(client):
-            return self._input_required(made, entry, verdict)
-        if settled is None:
-            settled = await self._asking.answer(client, made.flight, made.params, made.call, entry, verdict)
-        return await self._answered(made, settled)
+        try:
+            # A caller that comes back after a restart is known by the session that asked.
+            await self._visits.keep(client.visit)
+            settled = await self._asking.so_far(entry, verdict)
+            if settled is not None or (client.era == STATELESS and self._asking.by_client(client)):
+                return settled
+            return await self._asking.answer(client, made.flight, made.params, made.call, entry, verdict)
+        except asyncio.CancelledError:
+            # INVARIANT: a question whose caller gave up is withdrawn, unless the caller may come back.
+            await asyncio.shield(self._asking.given_up(made.call, entry))
+            raise
 
     def _input_required(self, made: Call, entry: str, verdict: Verdict) -> Message:
         asked = prompts.approval(made.call, verdict, entry, made.client.agent)
-        self._asking.hold_open(made.call, entry)
         state = self._seal().close(
             owner=made.client.owner,
             digest=made.digest,
             kind="ask",
             now=self._pipeline.clock(),
             entry=entry,
+            session=made.call.session,
+            definition=made.offered.hash,
         )
         request = {"method": "elicitation/create", "params": asked}
         return {"resultType": "input_required", "inputRequests": {"approval": request}, "requestState": state}
@@ -142,16 +162,13 @@ class Calls:
     async def _came_back(self, made: Call) -> Any:
         """A stateless client repeats its call with what it carried for us."""
         try:
-            state = self._seal().take(
-                made.params.get("requestState"),
-                owner=made.client.owner,
-                digest=made.digest,
-                now=self._pipeline.clock(),
-            )
+            state = await self._taken(made)
         except ForeignStateError as error:
             remedy = "Send the call again without requestState."
             await self._refused(made.call, "state", error.message, remedy)
             raise
+        # The seal proves whose call it was; after a restart the session has another name.
+        made.call = msgspec.structs.replace(made.call, session=state.session or made.call.session)
         found = made.params.get("inputResponses")
         responses = found if isinstance(found, dict) else {}
         if state.kind == "ask":
@@ -163,6 +180,23 @@ class Calls:
             return await self._relay.go_on(made.client, made.flight, state, responses)
         return await self._continued(made, state, responses)
 
+    async def _taken(self, made: Call) -> State:
+        """What the client carried for us, used up."""
+        seal, now, text = self._seal(), self._pipeline.clock(), made.params.get("requestState")
+        state = seal.read(text, owner=made.client.owner, digest=made.digest, now=now)
+        # INVARIANT: a call that is half way goes on with the tool as it was accepted when it began.
+        if state.kind != "ask" and state.definition != made.offered.hash:
+            raise ForeignStateError("it belongs to another request")
+        try:
+            await seal.use(state, now=now)
+        except asyncio.CancelledError:
+            # It cannot be brought again, so nobody comes back for what it belongs to.
+            self._relay.drop(state)
+            if state.kind == "ask":
+                await asyncio.shield(self._asking.given_up(made.call, state.entry))
+            raise
+        return state
+
     async def _said(self, made: Call, state: State, responses: Message) -> Any:
         verdict = self._judge.now(made)
         settled = await self._asking.so_far(state.entry, verdict)
@@ -171,7 +205,7 @@ class Calls:
             return await self._after(made, state.entry, verdict)
         if settled is None:
             answer = prompts.answer(responses["approval"])
-            settled = await self._asking.said(made.call, state.entry, answer, verdict)
+            settled = await self._asking.said(state.entry, answer, verdict)
         return await self._answered(made, settled)
 
     async def _stopped(self, made: Call, state: State) -> Message | None:
@@ -194,12 +228,8 @@ class Calls:
         return None
 
     def _is_under_way(self, entry: str) -> bool:
-        found = next(iter(fold(of_entries(self._pipeline.store, [entry]))), None)
-        return (
-            found is not None
-            and found.completed_at is None
-            and (found.verdict == "allow" or found.started_at is not None)
-        )
+        found = get_entry(self._pipeline.store, entry)
+        return found is not None and state_of(found) in UNDER_WAY
 
     async def _overruled(self, call: ToolCall, verdict: Verdict) -> Message:
         text, remedy = verdict.reasons[0].text, verdict.remedy or "See `checkrein rules`."
@@ -216,48 +246,32 @@ class Calls:
     async def _answered(self, made: Call, settled: Settled) -> Any:
         if settled.waits:
             return waiting_result(made.call, settled.entry)
-        # Whoever was to come back for it has.
-        self._asking.forget(made.call)
-        call, verdict = made.call, settled.verdict
+        call, entry = made.call, settled.entry
         if settled.state != "approved":
             text = wording.answered(
-                call, verdict, settled.entry, settled.state, settled.actor, settled.message
+                call, settled.verdict, entry, settled.state, settled.actor, settled.message
             )
             return _error(text)
-        # INVARIANT: a yes is to the tool as it was accepted when it was asked about.
-        if why := self._not_accepted(made.offered, made.client):
-            self._finish(settled.entry, "cancelled", evidence="definition")
-            return await self._refused(call, "definition", why, "Send the call again.")
-        arguments = call.arguments if settled.edited is None else settled.edited
-        faults = made.offered.input.faults(arguments)
-        if faults:
-            return await self._refused(
-                call, "arguments", " ".join(faults), "Approve it with other arguments."
-            )
-        # INVARIANT: a deny that came after the yes outranks it.
-        edited = msgspec.structs.replace(call, arguments=arguments)
-        now = self._pipeline.judge(edited, approved=True).verdict
-        if now.word == "deny":
-            self._finish(settled.entry, "cancelled", evidence="policy")
-            return await self._overruled(call, now)
+        approved = await self._redeemed(call, entry, self._current(made))
+        if isinstance(approved, Rejected):
+            return _refusal(call, approved)
+        return await self._run(made, entry, approved.arguments)
 
-        def not_wanted(taken: bool) -> None:
-            if taken:
-                self._finish(settled.entry, "cancelled", evidence="client")
+    async def _redeemed(self, call: ToolCall, entry: str, tool: CurrentTool) -> ToolCall | Rejected:
+        def not_wanted(found: ToolCall | Rejected) -> None:
+            if not isinstance(found, Rejected):
+                self._finish(entry, "cancelled", evidence="client")
 
-        # INVARIANT: an approved call runs at most once, whatever is clicked, sent again or killed.
-        if not await to_its_end(partial(self._pipeline.begin, settled.entry), not_wanted):
-            return await self._refused(
-                call, "state", "This approval was used before.", "Send the call again."
-            )
-        return await self._run(made, settled.entry, arguments)
+        return await to_its_end(partial(redeem, self._pipeline, Approval(entry, call, tool=tool)), not_wanted)
 
-    def _not_accepted(self, offered: Offered, client: Client) -> str:
-        """Why a tool that was offered before is not the one that is offered now; nothing where it is."""
-        now = self._catalogue.tool(offered.name, client.id)
-        if now is not None and now.hash == offered.hash:
-            return ""
-        return self._catalogue.hidden(offered.name, client.id) or "It is not offered as it was any more."
+    def _current(self, made: Call) -> CurrentTool:
+        """The tool as it is offered now."""
+        name, client = made.offered.name, made.client
+        now = self._catalogue.tool(name, client.id)
+        if now is None:
+            hidden = self._catalogue.hidden(name, client.id)
+            return CurrentTool(unavailable=hidden or "It is not offered as it was any more.")
+        return CurrentTool(now.hash, faults=lambda arguments: " ".join(now.input.faults(arguments)))
 
     # -- carrying out -----------------------------------------------------------------------------------
 
@@ -268,11 +282,12 @@ class Calls:
         errand = self._errand(made, upstream, entry, arguments)
         if more is not None:
             errand.params = {**errand.params, **more}
+        sending = self._relay.begin(errand)
+        return await self._relay.deliver(sending, self._handled(made, errand, sending.answer))
 
-        async def recorded(work: Awaitable[Any]) -> Any:
-            return self._told(made, await self.errands.watch(made.offered, errand, work))
-
-        return await self._relay.carry(errand, recorded)
+    async def _handled(self, made: Call, errand: Errand, answer: Awaitable[Any]) -> Any:
+        """What the server answered, on the record and as its client hears it."""
+        return await self._told(made, await self.errands.watch(made.offered, errand, answer))
 
     def _errand(self, made: Call, upstream: Upstream, entry: str, arguments: Message) -> Errand:
         # INVARIANT: what is executed is what was judged, and nothing a client put beside it.
@@ -287,29 +302,40 @@ class Calls:
         edited = None if arguments is made.call.arguments else arguments
         # Only what a stateless client carries is bound to its request.
         bound = made.digest if made.client.era == STATELESS else ""
-        return Errand(made.client, made.flight, upstream, "tools/call", params, seconds, bound, entry, edited)
+        return Errand(
+            made.client,
+            made.flight,
+            upstream,
+            "tools/call",
+            params,
+            seconds,
+            bound,
+            entry,
+            edited,
+            made.offered.hash,
+        )
 
-    def _told(self, made: Call, came: Came) -> Any:
+    async def _told(self, made: Call, came: Came) -> Any:
         """What came of the call, as its client hears it."""
         if came.kind == "input":
             return came.result
         if came.error is not None:
-            self._taint(made)
+            await self._taint(made)
             raise came.error
         if came.kind != "result":
             return _error(f"{came.text} {UNKNOWN}" if came.kind == "lost" else came.text)
-        if not self._taint(made) or not isinstance(came.result, dict):
+        if not await self._taint(made) or not isinstance(came.result, dict):
             return came.result
         meta = came.result.get("_meta")
         mark = {"checkrein/untrusted": made.offered.server}
         return {**came.result, "_meta": {**meta, **mark} if isinstance(meta, dict) else mark}
 
-    def _taint(self, made: Call) -> bool:
+    async def _taint(self, made: Call) -> bool:
         """Whether what the server said is not to be trusted; the session remembers that it read it."""
         if made.trusted:
             return False
         # INVARIANT: a session that read an untrusted result is not trusted with outward calls unasked.
-        made.client.visit.tainted_by = made.offered.server
+        await self._visits.taint(made.client.visit, made.offered.server)
         return True
 
     def _finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
@@ -323,6 +349,13 @@ class Calls:
             raise RpcError(INVALID_PARAMS, self._servers.no_tool(name))
         server, _, tool = name.partition("__")
         call = self._judge.tool_call(client, server, tool or name, arguments, project)
+        waiting = self._asking.left_open(call, client.visit.earlier)
+        if waiting is not None and waiting.state == "approved":
+            call = msgspec.structs.replace(call, session=waiting.session)
+            # INVARIANT: an approval ends with the tool it was given for.
+            found = await self._redeemed(call, waiting.entry, CurrentTool(unavailable=why))
+            if isinstance(found, Rejected):
+                return _refusal(call, found)
         remedy = f"A person looks at it with `checkrein servers review {server}`."
         return await self._refused(call, "definition", why, remedy)
 
@@ -339,6 +372,10 @@ class Calls:
 
     def _settings(self, project: str) -> Any:
         return self._pipeline.policies.of(project, "gateway").settings.gateway
+
+
+def _refusal(call: ToolCall, rejected: Rejected) -> Message:
+    return _error(wording.refusal(call, rejected.decided.verdict, rejected.decided.entry))
 
 
 def _error(text: str) -> Message:

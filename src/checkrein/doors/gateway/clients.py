@@ -43,11 +43,16 @@ class Exchange(Protocol):
 
 
 class Visit:
-    """What is remembered of one session: its name on the record, and whose untrusted words it has read."""
+    """What is remembered of one session: its name on the record, and whose untrusted words it has read.
 
-    def __init__(self, session: str) -> None:
-        self.session = session
+    `reader`: the agent's process or the client's token, which a restart of ours does not change.
+    """
+
+    def __init__(self, session: str, reader: str = "") -> None:
+        self.session, self.reader = session, reader
         self.tainted_by = ""
+        # Whether the store has it, and which sessions of an earlier server were the reader's.
+        self.kept, self.earlier = False, frozenset[str]()
         self.last_used = 0.0
 
 

@@ -101,7 +101,8 @@ class Errands:
         state = ["tools/call", offered.name, offered.hash, params["arguments"]]
         bound = digest(state) if client.era == STATELESS else ""
         errand = Errand(client, flight, upstream, "tools/call", params, limit, bound, entry)
-        came: Came = await relay.carry(errand, lambda work: self.watch(offered, errand, work))
+        sending = relay.begin(errand)
+        came: Came = await relay.deliver(sending, self.watch(offered, errand, sending.answer))
         return came
 
     async def watch(self, offered: Offered, errand: Errand, work: Awaitable[Any]) -> Came:

@@ -62,7 +62,14 @@ class Hub(Protocol):
     """What a front needs of the hub."""
 
     def meet(
-        self, *, era: str, agent: str, label: str, owner: str, send: Callable[[Message], None]
+        self,
+        *,
+        era: str,
+        agent: str,
+        label: str,
+        owner: str,
+        send: Callable[[Message], None],
+        reader: str = "",
     ) -> Client: ...
 
     async def handle(self, client: Client, message: Message, exchange: Exchange) -> Message | None: ...
@@ -78,6 +85,8 @@ class Who(msgspec.Struct, frozen=True):
     agent: str
     label: str
     owner: str
+    # The agent's own process, which has read what any of its connections has.
+    reader: str = ""
 
 
 def identify(peer: Peer) -> Who:
@@ -85,8 +94,12 @@ def identify(peer: Peer) -> Who:
     line = peers.lineage(peer.pid)
     started = line[0].started if line else ""
     found = next(((each, name) for each in line[1:] if (name := _name(each)) not in _BETWEEN), None)
-    agent, pid = (found[1], found[0].pid) if found and found[0].pid > 1 else ("unknown program", peer.pid)
-    return Who(agent, f"{agent} (pid {pid})", f"stdio:{peer.pid}-{started}")
+    owner = f"stdio:{peer.pid}-{started}"
+    if found is None or found[0].pid <= 1:
+        return Who("unknown program", f"unknown program (pid {peer.pid})", owner)
+    process, agent = found
+    # A pump ends with our server; the agent that starts the next one has read what it has read.
+    return Who(agent, f"{agent} (pid {process.pid})", owner, f"stdio:{process.pid}-{process.started}")
 
 
 def _name(process: Process) -> str:
@@ -331,7 +344,12 @@ class Line(asyncio.Protocol):
         if self._client is None:
             who = self._who
             self._client = self._hub.meet(
-                era=self._era, agent=who.agent, label=who.label, owner=who.owner, send=self.send
+                era=self._era,
+                agent=who.agent,
+                label=who.label,
+                owner=who.owner,
+                send=self.send,
+                reader=who.reader,
             )
             self._client.speaks_for_person = self._speaks
             # What follows the handshake may rely on it.

@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from checkrein.agents import Agents, own_user
+from checkrein.core import approvals
+from checkrein.doors.gateway import asking
 from checkrein.doors.gateway.front_stdio import StdioFront, Who, identify
 from checkrein.doors.gateway.guests import Guest, Guests
 from checkrein.doors.gateway.http_port import HttpPort
@@ -21,7 +23,7 @@ from checkrein.doors.gateway.passing import Passed, leads_to
 from checkrein.doors.gateway.sealing import Seal
 from checkrein.doors.gateway.sign_in_attempts import Attempt, Attempts, check_address
 from checkrein.doors.gateway.signed_in import forget_sign_in
-from checkrein.errors import NotFoundError, StoreError
+from checkrein.errors import CheckreinError, NotFoundError, StoreError
 from checkrein.own_loop import OwnLoop
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
@@ -49,7 +51,7 @@ class Gateway:
 
     @cached_property
     def _seal(self) -> Seal:
-        return Seal(state_dir() / "gateway")
+        return Seal(state_dir() / "gateway", self._pipeline.store)
 
     # -- the thread -------------------------------------------------------------------------------------
 
@@ -64,6 +66,7 @@ class Gateway:
     async def _serve(self, own: OwnLoop) -> None:
         asyncio.get_running_loop().set_exception_handler(self._unhandled)
         await asyncio.to_thread(sweep)
+        await asyncio.to_thread(self._end_left_behind)
         hub = Hub(self._pipeline, seal=lambda: self._seal, user=own_user(), say=self._say)
         self._hub, self._front, self._guests = hub, StdioFront(hub, self._say), Guests(hub)
         hub.fleet.look()
@@ -73,6 +76,11 @@ class Gateway:
             await self._until(own.ending, hub)
         finally:
             await self._close(hub)
+
+    def _end_left_behind(self) -> None:
+        """A store that cannot take it now is asked again by the next server."""
+        with contextlib.suppress(CheckreinError):
+            approvals.end_left_behind(self._pipeline, asking.DOOR, "server ended")
 
     async def _until(self, ending: asyncio.Event, hub: Hub) -> None:
         while not ending.is_set():

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import secrets
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from checkrein import __version__
-from checkrein.call import digest
 from checkrein.doors.gateway.calls import Calls
 from checkrein.doors.gateway.catalogue import Catalogue
 from checkrein.doors.gateway.clients import (
@@ -55,14 +52,12 @@ from checkrein.doors.gateway.scripts.desk import Desk
 from checkrein.doors.gateway.sealing import ForeignStateError, Seal, State
 from checkrein.doors.gateway.standing import always_denied
 from checkrein.doors.gateway.subscriptions import Subscriptions
+from checkrein.doors.gateway.visits import Visits
 from checkrein.doors.gateway.watches import Watches
 from checkrein.errors import CheckreinError
 from checkrein.pipeline import Pipeline
 from checkrein.store.facts import Facts
 
-# Requests of one stateless client with no longer pause than this belong to one session.
-SESSION_PAUSE = 3_600.0
-_MOST_VISITS = 4_096
 _PASSING = "stateless:"
 _LISTS = {"resources/list", "resources/templates/list", "prompts/list", "tools/list"}
 _CACHED = {*_LISTS, "resources/read", "server/discover"}
@@ -79,7 +74,7 @@ class Hub:
         self.clients: dict[str, Client] = {}
         # Senders of stateless requests that are under way.
         self.in_passing: set[Client] = set()
-        self._visits: dict[str, Visit] = {}
+        self.visits = Visits(pipeline)
         self.catalogue = Catalogue(pipeline.store, pipeline.ledger, pipeline.clock)
         limits = pipeline.policies.of("", "gateway").settings.gateway
         facts = Facts(pipeline.store, pipeline.clock)
@@ -90,7 +85,9 @@ class Hub:
         self.fleet = Fleet(self.news, facts, limits, say, self.news.withdrawn)
         self.watches = Watches(self.fleet, say)
         self.resources = Resources(self.fleet, envelope)
-        self.calls = Calls(pipeline, self.catalogue, self.fleet, self.inventory, self.relay, seal, user, say)
+        self.calls = Calls(
+            pipeline, self.catalogue, self.fleet, self.inventory, self.relay, seal, self.visits, user, say
+        )
         self.seal = seal
         self.scripts = Desk(self)
         self._handshake, self._stateless = self._handlers(PlainRequests(self))
@@ -124,40 +121,34 @@ class Hub:
 
     # -- who is there -----------------------------------------------------------------------------------
 
-    def meet(self, *, era: str, agent: str, label: str, owner: str, send: Send) -> Client:
+    def meet(self, *, era: str, agent: str, label: str, owner: str, send: Send, reader: str = "") -> Client:
         """A stdio line, or a handshake session over HTTP."""
         client = Client(era=era, agent=agent, label=label, owner=owner, visit=Visit(""), send=send)
-        client.visit.session = f"mcp-{digest([client.id])[:16]}"
-        self.pipeline.sessions.begin(client.visit.session)
+        client.visit = self.visits.open(client.id, reader or owner)
         self.clients[client.id] = client
         return client
 
     def passing(self, *, agent: str, label: str, owner: str, meta: Message) -> Client:
         """The sender of one stateless request."""
         client = Client(
-            era=STATELESS, agent=agent, label=label, owner=owner, visit=self._visit(owner), send=_unheard
+            era=STATELESS,
+            agent=agent,
+            label=label,
+            owner=owner,
+            visit=self.visits.of_owner(owner),
+            send=_unheard,
         )
         # What is kept for it between requests is kept for its owner.
         client.id = f"{_PASSING}{owner}"
         read_envelope(client, {"_meta": meta}, STATELESS_VERSIONS)
         return client
 
-    def _visit(self, owner: str) -> Visit:
-        now = time.monotonic()
-        found = self._visits.get(owner)
-        if found is None or now - found.last_used > SESSION_PAUSE:
-            while len(self._visits) >= _MOST_VISITS:
-                del self._visits[next(iter(self._visits))]
-            found = self._visits[owner] = Visit(f"mcp-{secrets.token_hex(8)}")
-            self.pipeline.sessions.begin(found.session)
-        found.last_used = now
-        return found
-
     def leave(self, client: Client) -> None:
         """A client is gone: what was its alone ends, what it asked for is given up."""
         if self.clients.pop(client.id, None) is None:
             return
         client.gone()
+        self.visits.close(client.visit)
         self.watches.drop(client)
         self.catalogue.forget_client(client.id)
         if client.era == STATELESS:
@@ -174,13 +165,14 @@ class Hub:
         self.relay.forget(owner)
         self.fleet.let_go(f"{_PASSING}{owner}")
         self.catalogue.forget_client(f"{_PASSING}{owner}")
-        self._visits.pop(owner, None)
+        self.visits.turn_out(owner)
         self.scripts.turn_out(owner)
         return len(theirs)
 
     async def close(self) -> None:
         """Everybody leaves; no server's process and no task of ours is left."""
         self.subscriptions.end()
+        self.visits.end()
         for client in list(self.clients.values()):
             self.leave(client)
         await self.scripts.close()
@@ -349,9 +341,16 @@ class Hub:
         """What the client carried for us; raises where it is not its own, and puts that on the record."""
         if client.era != STATELESS or params.get("requestState") is None:
             return None
-        now = self.pipeline.clock()
+        state, now = None, self.pipeline.clock()
         try:
-            return self.seal().take(params["requestState"], owner=client.owner, digest=bound, now=now)
+            state = self.seal().read(params["requestState"], owner=client.owner, digest=bound, now=now)
+            await self.seal().use(state, now=now)
+            return state
+        except asyncio.CancelledError:
+            # It cannot be brought again, so nobody comes back for what it belongs to.
+            if state is not None:
+                self.relay.drop(state)
+            raise
         except ForeignStateError as error:
             data = {"request": method, "reason": error.why, "client": client.label}
             await asyncio.to_thread(self.pipeline.note, "request_refused", data)

@@ -118,10 +118,11 @@ class PlainRequests:
             if state is not None:
                 carried = {"requestState": state.carried} if state.carried else {}
                 errand.params = {**errand.params, "inputResponses": responses, **carried}
-            return await self._hub.relay.carry(errand, _as_it_is)
+            sending = self._hub.relay.begin(errand)
+            return await self._hub.relay.deliver(sending, _awaited(sending.answer))
         finally:
             if not trusted and method in _READ:
-                client.visit.tainted_by = server
+                await self._hub.visits.taint(client.visit, server)
 
     async def listen(self, client: Client, flight: Flight, params: Message) -> Message:
         holder = object()
@@ -137,5 +138,5 @@ class PlainRequests:
             self._hub.watches.drop(holder)
 
 
-async def _as_it_is(work: Awaitable[Any]) -> Any:
-    return await work
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer

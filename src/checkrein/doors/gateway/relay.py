@@ -67,6 +67,8 @@ class Errand(msgspec.Struct):
     entry: str = ""
     # Of a tool call: what a person wrote in the place of its arguments.
     edited: Message | None = None
+    # Of a tool call: the tool's definition as it was accepted.
+    definition: str = ""
 
 
 class Run:
@@ -96,6 +98,15 @@ class Run:
             self.wanted.pop(key, None)
 
 
+class Sending(msgspec.Struct):
+    """A request on its way to its server, and what will come of it."""
+
+    errand: Errand
+    answer: Awaitable[Any]
+    # Where the request can outlive its client's.
+    run: Run | None = None
+
+
 class Relay:
     """Carries requests between clients and servers of either era."""
 
@@ -104,16 +115,25 @@ class Relay:
         self.runs: dict[str, Run] = {}
         self._limits = Limits()
 
-    async def carry(self, errand: Errand, wrap: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Any:
-        """The result for the client. `wrap` is told of the whole request, however many answers it takes."""
-        # INVARIANT: a request that waits for its client still ends, and is recorded, in one place.
+    def begin(self, errand: Errand) -> Sending:
+        """A request on its way. Its caller awaits `answer` once and hands the result to `deliver`."""
         if errand.client.era == STATELESS and errand.upstream.era == HANDSHAKE:
-            return await self._park(errand, wrap)
+            return self._parkable(errand)
         if errand.client.era == STATELESS:
-            return await wrap(self._pass(errand))
+            return Sending(errand, self._pass(errand))
         # Only a stateless server may want to know something before it answers.
         asks = errand.upstream.era == STATELESS
-        return await wrap(self._converse(errand) if asks else self._send(errand, errand.params))
+        return Sending(errand, self._converse(errand) if asks else self._send(errand, errand.params))
+
+    async def deliver(self, sending: Sending, handled: Coroutine[Any, Any, Any]) -> Any:
+        """The result for the client, however many answers it takes. `handled`: what `answer` came to."""
+        run, errand = sending.run, sending.errand
+        if run is None:
+            return await handled
+        # INVARIANT: a request that waits for its client still ends, and is recorded, in one place.
+        run.task = asyncio.create_task(handled)
+        run.task.add_done_callback(lambda task: self._over(run, task))
+        return await self._heard_of(run, errand.client, errand.flight)
 
     # -- one request, one answer -----------------------------------------------------------------------
 
@@ -200,22 +220,22 @@ class Relay:
             kind=kind,
             now=self._clock(),
             entry=errand.entry,
+            session=errand.client.visit.session,
+            definition=errand.definition,
             carried=carried,
             arguments=errand.edited,
         )
 
     # -- a request that outlives its client's ----------------------------------------------------------
 
-    async def _park(self, errand: Errand, wrap: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> Any:
+    def _parkable(self, errand: Errand) -> Sending:
         owner = errand.client.owner
         theirs = sum(each.errand.client.owner == owner for each in self.runs.values())
         if len(self.runs) >= MOST_PARKED or theirs >= MOST_OF_ONE:
-            return await wrap(_turned_away())
+            return Sending(errand, _turned_away())
         run = Run(errand)
         self.runs[run.id] = run
-        run.task = asyncio.create_task(wrap(self._worked_off(run)))
-        run.task.add_done_callback(lambda task: self._over(run, task))
-        return await self._heard_of(run, errand.client, errand.flight)
+        return Sending(errand, self._worked_off(run), run)
 
     async def _worked_off(self, run: Run) -> Any:
         errand = run.errand

@@ -5,22 +5,24 @@ Whoever holds it can neither read it, change it, give it to another client, nor 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-import contextlib
 import os
 import secrets
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from checkrein.doors.gateway.messages import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from checkrein.store import Store
+from checkrein.store.gateway_state import use_state
+from checkrein.store.row_cipher import key_in
 
-KEY_BYTES, _NONCE = 32, 12
-# How long a client may take to come back, and how many used states are remembered for that long.
-SECONDS, MOST_USED = 3_600.0, 100_000
+_NONCE = 12
+# How long a client may take to come back.
+SECONDS = 3_600.0
 LONGEST = 1 << 20
 
 
@@ -33,6 +35,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     expires: float
     kind: str
     entry: str = ""
+    # The session it was asked in, and the tool's definition as it was then.
+    session: str = ""
+    definition: str = ""
     # Of a parked run, or of the server's own state.
     carried: str = ""
     # Of a call that a person approved with other arguments than it came with.
@@ -50,11 +55,10 @@ class ForeignStateError(RpcError):
 class Seal:
     """One key per installation, so that a question outlives the server that asked it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: Store) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        self._cipher = AESGCM(key_in(folder / "seal.key"))
-        self._used: OrderedDict[str, float] = OrderedDict()
+        self._cipher, self._store = AESGCM(key_in(folder / "seal.key")), store
 
     def close(self, *, owner: str, digest: str, kind: str, now: float, **more: Any) -> str:
         """A new state, as the client gets it."""
@@ -67,8 +71,14 @@ class Seal:
             raise RpcError(INTERNAL_ERROR, "There is more to carry than a requestState can hold.")
         return text
 
-    def take(self, text: Any, *, owner: str, digest: str, now: float) -> State:
+    async def take(self, text: Any, *, owner: str, digest: str, now: float) -> State:
         """What was sealed, for the one time it counts; raises ForeignStateError."""
+        state = self.read(text, owner=owner, digest=digest, now=now)
+        await self.use(state, now=now)
+        return state
+
+    def read(self, text: Any, *, owner: str, digest: str, now: float) -> State:
+        """What was sealed, if it is this client's and about this request; raises ForeignStateError."""
         state = self._opened(text)
         # INVARIANT: a state works once, for the client and the request it was made for, for a while.
         if state.owner != owner:
@@ -77,10 +87,13 @@ class Seal:
             raise ForeignStateError("it belongs to another request")
         if state.expires < now:
             raise ForeignStateError("it is too old")
-        if state.id in self._used:
-            raise ForeignStateError("it was used before")
-        self._remember(state, now)
         return state
+
+    async def use(self, state: State, *, now: float) -> None:
+        """Use it up; raises ForeignStateError where it was used before."""
+        used = self._store.submit(lambda tx: use_state(tx, state.id, state.expires, now))
+        if not await asyncio.shield(asyncio.wrap_future(used)):
+            raise ForeignStateError("it was used before")
 
     def _opened(self, text: Any) -> State:
         from cryptography.exceptions import InvalidTag
@@ -96,27 +109,3 @@ class Seal:
             return msgspec.json.decode(content, type=State)
         except (InvalidTag, ValueError, binascii.Error, msgspec.MsgspecError):
             raise ForeignStateError("it is not one of ours") from None
-
-    def _remember(self, state: State, now: float) -> None:
-        while self._used and (len(self._used) >= MOST_USED or next(iter(self._used.values())) < now):
-            self._used.popitem(last=False)
-        self._used[state.id] = state.expires
-
-
-def key_in(path: Path) -> bytes:
-    """A key of this installation, made on first use, readable by its owner only."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        found = path.read_bytes()
-        if len(found) == KEY_BYTES:
-            return found
-        # What was cut short seals nothing; states made with it are refused, and asked again.
-        path.unlink()
-    part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(secrets.token_bytes(KEY_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    return path.read_bytes()

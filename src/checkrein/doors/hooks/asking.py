@@ -6,9 +6,12 @@ The door calls it for every verdict of ask, for hooks that come back, and when t
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from checkrein.approval import wording
 from checkrein.call import ToolCall
+from checkrein.core.decision import Decided
+from checkrein.core.redemption import Approval, Rejected, check
 from checkrein.doors.hooks import replies
 from checkrein.doors.hooks.callers import Callers
 from checkrein.doors.hooks.calls import Calls
@@ -17,7 +20,6 @@ from checkrein.doors.hooks.events import Event
 from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.resuming import Found, Resuming
 from checkrein.doors.hooks.waiting import Questions, Waiting
-from checkrein.judged import Decided
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.store.agents import Session
@@ -33,6 +35,10 @@ class Asking:
         self._pipeline, self._callers, self._calls = pipeline, callers, calls
         self._resuming, self._questions = resuming, questions
 
+    def can_ask(self, event: Event, session: Session, line: Waiting | None) -> bool:
+        """Whether a person can be asked: in the agent's own dialog, or elsewhere while the hook waits."""
+        return _in_dialog(event, session) or (line is not None and self._pipeline.broker.reachable)
+
     def asked(
         self,
         event: Event,
@@ -43,13 +49,11 @@ class Asking:
         line: Waiting | None,
     ) -> Reply:
         """The agent's own dialog where a person sits before it; else ours, if anyone can be reached."""
-        table = dialect(event.agent)
-        if replies.can_ask(table) and session.attended:
+        if _in_dialog(event, session):
             return replies.ask(event, wording.question(call, decided.verdict, decided.entry))
-        if line is None or not self._pipeline.broker.reachable:
-            self._questions.settle(decided.entry, "cancelled", "none", "nobody could be reached")
+        if line is None or not decided.asked:
             return replies.deny(event, wording.unreachable(call, decided.verdict, decided.entry))
-        settled = self._questions.answer(decided.entry, call, peer, line)
+        settled = self._questions.answer(decided.entry, peer, line)
         return self._told(event, call, decided, settled)
 
     def resumed(
@@ -58,12 +62,11 @@ class Asking:
         """The hook waited for an earlier server: it goes on waiting, or hears what was said meanwhile."""
         decided, asked = found.decided, found.question.state == ASKED
         self._calls.opened(call, decided, time.monotonic())
-        if asked and replies.can_ask(dialect(event.agent)) and session.attended:
+        if asked and _in_dialog(event, session):
             return replies.ask(event, wording.question(call, decided.verdict, decided.entry))
         line.deadline -= found.age
-        settled = self._questions.answer(decided.entry, call, peer, line)
-        why = self._void(call, settled, edited=found.edited) if settled else ""
-        return replies.deny(event, why) if why else self._told(event, call, decided, settled)
+        settled = self._questions.answer(decided.entry, peer, line)
+        return self._told(event, call, decided, settled)
 
     def permission(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         """The agent shows its dialog; whoever answers first, there or here, is heard."""
@@ -75,16 +78,15 @@ class Asking:
         before = None if found else self._resuming.answer(call, peer)
         settled = before.question if before else None
         if found:
-            settled = self._questions.answer(found[0].entry, call, peer, line, native=True)
+            settled = self._questions.answer(found[0].entry, peer, line, native=True)
         # What was answered in the agent's own dialog needs no second answer.
         if settled is None or settled.channel == "agent":
             return replies.silent()
-        why = self._void(call, settled, edited=before is not None and before.edited)
-        if why:
-            return replies.permission(event, False, why)
-        edited = self._pipeline.broker.edited(settled.entry)
-        if settled.state == "approved" and (edited is None or replies.can_rewrite(event, edited)):
-            return replies.permission(event, True, updated=edited)
+        if settled.state == "approved":
+            approved = self._approved(event, call, settled.entry)
+            if isinstance(approved, str):
+                return replies.permission(event, False, approved)
+            return replies.permission(event, True, updated=_rewritten(call, approved))
         said = settled.message or {"expired": "Nobody answered in time."}.get(settled.state, "")
         return replies.permission(event, False, f"{settled.actor or 'Checkrein'} said no. {said}".strip())
 
@@ -93,29 +95,37 @@ class Asking:
         if settled is None:
             return replies.deny(event, "The agent stopped waiting for the answer.")
         if settled.state == "approved":
-            edited = self._pipeline.broker.edited(decided.entry)
-            if edited is not None and not replies.can_rewrite(event, edited):
-                title = dialect(event.agent).title
-                return replies.deny(event, f"{title} cannot be given the edited input.")
-            self._calls.rewritten(call, decided, edited, time.monotonic())
-            return replies.allow(event, reason=f"{settled.actor} approved it.", updated=edited)
+            approved = self._approved(event, call, decided.entry)
+            if isinstance(approved, str):
+                return replies.deny(event, approved)
+            updated = _rewritten(call, approved)
+            self._calls.rewritten(call, decided, updated, time.monotonic())
+            return replies.allow(event, reason=f"{settled.actor} approved it.", updated=updated)
         no = wording.answered(
             call, decided.verdict, decided.entry, settled.state, settled.actor, settled.message
         )
         return replies.deny(event, no)
 
-    def _void(self, call: ToolCall, settled: Question, *, edited: bool) -> str:
-        """Why a yes from before does not count any more; recorded where policy says so."""
-        if settled.state != "approved":
-            return ""
-        if edited and self._pipeline.broker.edited(settled.entry) is None:
-            # INVARIANT: where the arguments a person approved are lost, the others do not run.
-            return wording.lost_edit(call, settled.entry, settled.actor)
+    def _approved(self, event: Event, call: ToolCall, entry: str) -> ToolCall | str:
+        """The call as it was approved, or why the agent is not told to run it."""
         phase = self._pipeline.phase_of(call.project, call.session)
-        verdict = self._pipeline.judge(call, phase=phase, approved=True).verdict
-        if verdict.word != "deny":
-            return ""
-        # INVARIANT: what the policy of this moment refuses does not run, whatever was said before.
-        why = verdict.reasons[0].text
-        refused = self._pipeline.refuse(call, verdict.stage, why, verdict.remedy, verdict.risk)
-        return wording.refusal(call, refused.verdict, refused.entry)
+        # INVARIANT: an agent is told yes only to what was approved and may still run.
+        found = check(self._pipeline, Approval(entry, call, phase))
+        if isinstance(found, Rejected):
+            return wording.refusal(call, found.decided.verdict, found.decided.entry)
+        updated = _rewritten(call, found)
+        if updated is not None and not replies.can_rewrite(event, updated):
+            why = f"{dialect(event.agent).title} cannot be given the edited input."
+            self._pipeline.drop(entry, evidence="arguments", reason=why)
+            return why
+        return found
+
+
+def _in_dialog(event: Event, session: Session) -> bool:
+    """Whether a person sits before the agent's own dialog."""
+    return replies.can_ask(dialect(event.agent)) and session.attended
+
+
+def _rewritten(call: ToolCall, approved: ToolCall) -> dict[str, Any] | None:
+    """The arguments a person wrote instead; None where they are those of the call."""
+    return approved.arguments if approved.argument_hash != call.argument_hash else None

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from checkrein.call import ToolCall
-from checkrein.judged import Decided
+from checkrein.core.decision import Decided
 from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import Filter, entries
 from checkrein.store import Reader, records

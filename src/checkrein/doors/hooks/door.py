@@ -11,6 +11,7 @@ from collections.abc import Callable
 from checkrein.agents import Agents
 from checkrein.approval import wording
 from checkrein.call import ToolCall
+from checkrein.core.decision import Decided
 from checkrein.doors.hooks import phases, replies, statusline
 from checkrein.doors.hooks.asking import Asking
 from checkrein.doors.hooks.callers import Callers
@@ -24,9 +25,9 @@ from checkrein.doors.hooks.subagents import Subagents
 from checkrein.doors.hooks.unreadable import Unreadable
 from checkrein.doors.hooks.waiting import Questions, Waiting
 from checkrein.errors import InputError
-from checkrein.judged import Decided
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
+from checkrein.store.agents import Session
 from checkrein.wire import Request
 
 Handler = Callable[[Event, dict[str, str], Peer, Waiting | None], Reply]
@@ -47,7 +48,6 @@ class HookDoor:
         self._phases = phases.Phases(pipeline, agents, self._callers)
         self._unreadable = Unreadable(pipeline, self._callers.user)
         reports = Reports(pipeline, agents, self._callers, self._calls, self._questions, self._subagents)
-        self.expire = self._questions.expire
         # Every kind of event we do something about, by the name the agents' tables have for it.
         self._handlers: dict[str, Handler] = {
             "call": self._call,
@@ -89,7 +89,7 @@ class HookDoor:
         found = self._resuming.question(call, peer)
         if found is not None and line is not None:
             return self._asking.resumed(event, call, found, session, peer, line)
-        decided = self._calls.heard(call, time.monotonic()) or self._decided(call)
+        decided = self._calls.heard(call, time.monotonic()) or self._decided(event, call, session, line)
         self._calls.opened(call, decided, time.monotonic())
         if decided.verdict.word == "deny":
             return replies.deny(event, wording.refusal(call, decided.verdict, decided.entry))
@@ -99,7 +99,7 @@ class HookDoor:
             return self._subagents.routed(event, call, decided)
         return replies.allow(event, reason=decided.verdict.reasons[0].text)
 
-    def _decided(self, call: ToolCall) -> Decided:
+    def _decided(self, event: Event, call: ToolCall, session: Session, line: Waiting | None) -> Decided:
         phase = self.pipeline.phase_of(call.project, call.session)
         wanted = phases.wanted(call)
         if wanted and wanted in self.pipeline.policies.of(call.project).settings.phases:
@@ -107,8 +107,9 @@ class HookDoor:
             return self.pipeline.refuse(
                 call, "phase", "Only a person switches the phase.", f"A person types /{wanted}."
             )
-        hold = self._subagents.hold(call) if call.tool == "Agent" else ""
-        return self.pipeline.decide(call, phase=phase, hold=hold, asking=True)
+        reason = self._subagents.ask_reason(call) if call.tool == "Agent" else ""
+        can_ask = self._asking.can_ask(event, session, line)
+        return self.pipeline.decide(call, phase=phase, ask_reason=reason, asking=can_ask)
 
     def _prompt(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         """What a person says to the agent; what was asked before is not waited for any more."""

@@ -9,6 +9,7 @@ from checkrein.agents import Agents
 from checkrein.approval.families import family_of
 from checkrein.asking import Remember
 from checkrein.call import ToolCall
+from checkrein.core.lifecycle import State, state_of
 from checkrein.doors.hooks import replies, trustfiles
 from checkrein.doors.hooks.callers import Callers, is_our_line
 from checkrein.doors.hooks.calls import Calls
@@ -17,10 +18,10 @@ from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.subagents import Subagents
 from checkrein.doors.hooks.waiting import Questions, Waiting
 from checkrein.errors import InputError
-from checkrein.ledger.entries import fold
+from checkrein.ledger.query import get_entry
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
-from checkrein.store import Transaction, records
+from checkrein.store import Transaction
 from checkrein.store.agents import end_session
 from checkrein.store.grants import end_session_grants
 
@@ -92,8 +93,8 @@ class Reports:
 
     def _answered_in_dialog(self, entry: str, ran: ToolCall) -> None:
         """A call that was asked about and ran was approved in the agent's own dialog."""
-        found = fold(records.of_entries(self._pipeline.store, [entry]))
-        if found and found[0].verdict == "ask" and found[0].answer is None:
+        found = get_entry(self._pipeline.store, entry)
+        if found is not None and state_of(found) is State.asked:
             try:
                 remember, user = self._native_memory(entry, ran), self._callers.user
                 self._pipeline.answer(entry, "approved", actor=user, channel="agent", remember=remember)

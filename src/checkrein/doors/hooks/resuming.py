@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict
-from checkrein.judged import Decided
+from checkrein.core.decision import Decided
 from checkrein.ledger.entries import body_of_row
 from checkrein.peers import Peer, age, process
 from checkrein.pipeline import Pipeline
@@ -33,8 +33,6 @@ class Found(msgspec.Struct, frozen=True):
 
     question: Question
     decided: Decided
-    # Somebody wrote other arguments, of which the ledger keeps only a masked copy.
-    edited: bool
     # For how long the hook has been there.
     age: float
 
@@ -84,7 +82,7 @@ class Resuming:
                 story = _Story(self._pipeline.store, each.entry)
                 if story.is_of(call, any_id=any_id):
                     decided = Decided(each.entry, story.verdict())
-                    fitting.append(Found(each, decided, story.edited, lived or 0.0))
+                    fitting.append(Found(each, decided, lived or 0.0))
         return fitting
 
     def _asked_lately(self) -> frozenset[str]:
@@ -125,7 +123,6 @@ class _Story:
         bodies = [body_of_row(row) for row in records.of_entries(reader, [entry])]
         self._data: dict[str, Any] = next((each["data"] for each in bodies if each["kind"] == "decided"), {})
         self.has_run = any(each["kind"] in ("started", "finished") for each in bodies)
-        self.edited = any(each["kind"] == "answered" and "edited" in each["data"] for each in bodies)
 
     def is_of(self, call: ToolCall, *, any_id: bool) -> bool:
         """INVARIANT: a question fits exactly its call; one that has run is over."""

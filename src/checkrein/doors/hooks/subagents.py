@@ -9,12 +9,12 @@ import time
 from typing import Any
 
 from checkrein.call import ToolCall
+from checkrein.core.decision import Decided
 from checkrein.doors.hooks import replies
 from checkrein.doors.hooks.calls import Calls
 from checkrein.doors.hooks.events import Event
 from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.routing import Choice, choose
-from checkrein.judged import Decided
 from checkrein.pipeline import Pipeline
 
 
@@ -25,7 +25,7 @@ class Subagents:
         self._pipeline, self._calls = pipeline, calls
         self._failures: dict[str, int] = {}
 
-    def hold(self, call: ToolCall) -> str:
+    def ask_reason(self, call: ToolCall) -> str:
         """Why the user takes over: everybody below has failed."""
         choice = self._choice(call, None)
         return f"{choice.reason}; nobody is left above." if choice.name == "user" else ""

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from checkrein.asking import Remember
-from checkrein.authority.settled import Settled
 from checkrein.authority.taken import Taken
 from checkrein.authority.wish import Wish
 from checkrein.call import ToolCall
-from checkrein.judged import Decided
+from checkrein.core.approvals import Settled
+from checkrein.core.decision import Decided
 from checkrein.settings.sources import state_dir
 
 

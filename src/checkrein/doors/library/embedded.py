@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,23 @@ import msgspec
 from checkrein import warm
 from checkrein.agents import Agents, own_user
 from checkrein.asking import Remember
-from checkrein.authority import Asked, myself, paused, question, settled
+from checkrein.authority import Asked, myself, paused, question
 from checkrein.authority.library import DOOR
-from checkrein.authority.settled import Settled
 from checkrein.authority.taken import Taken, may_report, take
-from checkrein.authority.wish import Wish, consider
-from checkrein.call import ToolCall, digest
+from checkrein.authority.wish import Wish, decide, evaluate
+from checkrein.call import ToolCall
+from checkrein.core import approvals
+from checkrein.core.approvals import Settled
+from checkrein.core.decision import Decided, Evaluation
 from checkrein.doors.library.reports import Reports
-from checkrein.errors import CheckreinError, InputError, NotFoundError, StoreBusyError, StoreError
+from checkrein.errors import CheckreinError, StoreBusyError, StoreError
 from checkrein.finishing import About, Finishing, Outcome
-from checkrein.judged import Decided
-from checkrein.ledger.entries import body_of_row
-from checkrein.ledger.query import Filter, entries
 from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce, Policies
 from checkrein.policy import refuse
 from checkrein.settings import Settings
 from checkrein.settings.sources import Loaded, with_overrides
-from checkrein.store import Reader, records
+from checkrein.store import Reader
 from checkrein.store.sqlite import SqliteStore
 
 CHANNEL = "host"
@@ -105,24 +103,27 @@ class Embedded:
         # A program that ends without closing its gate still reports what it did.
         atexit.register(self.close)
         warm.ready()
-        settled.expire(self.pipeline)
-        self._close_open_ones()
+        approvals.sweep(self.pipeline)
+        approvals.end_left_behind(self.pipeline, DOOR, "the program ended")
 
     def first(self, call: ToolCall, wish: Wish, phase: str) -> Decided | Callable[[], Decided]:
         """The verdict, or (where recording it waits for the disk) how to come to it."""
         try:
             self._here()
-            considered = consider(self.pipeline, call, wish, phase)
+            evaluation = evaluate(self.pipeline, call, wish, phase)
         except CheckreinError as error:
             # INVARIANT: a call that cannot be judged is refused.
             return Decided("", refuse("record", error.message, error.remedy or "Look at the store."))
-        if isinstance(considered, Decided):
-            return considered
-        if considered.judged.alone and not considered.durable:
-            decided = self.pipeline.settle(considered)
-            self._began(call, decided)
-            return decided
-        return lambda: self._began(call, self.pipeline.settle(considered))
+        if evaluation.plain and (decided := self.pipeline.commit(evaluation)) is not None:
+            return self._began(call, decided)
+        return lambda: self._began(call, self._committed(evaluation, wish))
+
+    def _committed(self, evaluation: Evaluation, wish: Wish) -> Decided:
+        """The verdict, recorded; evaluated again where another call took what it rests on."""
+        request = evaluation.request
+        return self.pipeline.commit(evaluation) or decide(
+            self.pipeline, request.call, wish, request.phase or ""
+        )
 
     def _here(self) -> None:
         # INVARIANT: a forked process shares no store with its parent.
@@ -143,22 +144,15 @@ class Embedded:
         self, entry: str, call: ToolCall, seconds: float, stop: threading.Event | None = None
     ) -> Settled | None:
         self._here()
-        return settled.wait(self.pipeline, entry, call, seconds, stop)
+        return approvals.wait(self.pipeline, entry, call, seconds, stop)
 
     def withdraw(self, entry: str, call: ToolCall, why: str) -> None:
         self._here()
-        settled.withdraw(self.pipeline, entry, call, why)
+        approvals.withdraw(self.pipeline, entry, call, why)
 
     def take(self, entry: str, call: ToolCall, phase: str, again: bool) -> Taken:
         self._here()
-        path = self._edit(entry)
-        edited = None
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            edited = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        taken = take(self.pipeline, entry, call, phase, edited=edited, again=again)
-        if not again:
-            path.unlink(missing_ok=True)
-        return taken
+        return take(self.pipeline, entry, call, phase, again=again)
 
     def pause(self, entry: str, call: ToolCall, step: int, payload: Any, told: str) -> None:
         self._here()
@@ -192,7 +186,7 @@ class Embedded:
     def questions(self) -> list[dict[str, Any]]:
         self._here()
         pipeline = self.pipeline
-        settled.expire(pipeline)
+        approvals.expire_all(pipeline)
         agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
         found: list[dict[str, Any]] = question.list_(Asked(pipeline, agents, myself()), {})
         return found
@@ -211,20 +205,12 @@ class Embedded:
         """What the program's own person says; what became of it."""
         self._here()
         pipeline = self.pipeline
-        call = call or pipeline.broker.call(entry)
         if call is not None:
-            settled.bound(pipeline, entry, call)
-        elif edited is not None:
-            raise InputError("The call is not at hand.", remedy="Answer what `Suspended.pending` says.")
-        waiting = pipeline.broker.awaiting(entry, call) if call else contextlib.nullcontext()
-        said = {"actor": actor or self.user, "channel": CHANNEL, "message": message, "remember": remember}
-        if edited is None:
-            with waiting:
-                return pipeline.answer(entry, answer, **said)  # type: ignore[arg-type]
-        with waiting, self._kept_edit(entry, edited):
-            came_to = pipeline.answer(entry, answer, edited=edited, **said)  # type: ignore[arg-type]
-        self._note_edit(entry, edited)
-        return came_to
+            approvals.bound(pipeline, entry, call)
+        actor = actor or self.user
+        return pipeline.answer(
+            entry, answer, actor=actor, channel=CHANNEL, message=message, edited=edited, remember=remember
+        )
 
     def close(self) -> None:
         atexit.unregister(self.close)
@@ -232,54 +218,3 @@ class Embedded:
             self._closed = True
             self._reports.close()
             self.pipeline.close()
-
-    def _edit(self, entry: str) -> Path:
-        if not entry.isalnum():
-            raise NotFoundError(f"There is no call {entry!r}.")
-        return self.folder / "edits" / entry
-
-    @contextlib.contextmanager
-    def _kept_edit(self, entry: str, edited: dict[str, Any]) -> Iterator[None]:
-        """Arguments a person wrote, until the call runs: the record keeps them masked only."""
-        path = self._edit(entry)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        before = path.read_bytes() if path.exists() else None
-        self._write(path, msgspec.json.encode(edited))
-        try:
-            yield
-        except BaseException:
-            # An answer that does not count changes nothing.
-            if before is None:
-                path.unlink(missing_ok=True)
-            else:
-                self._write(path, before)
-            raise
-
-    def _write(self, path: Path, content: bytes) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-
-    def _note_edit(self, entry: str, edited: dict[str, Any]) -> None:
-        """Which arguments were approved, so that kept ones can be told from others."""
-        data = {"argument_hash": digest(edited)}
-        self.pipeline.store.write(
-            lambda tx: self.pipeline.ledger.append(tx, "edited", data, entry=entry), durable=True
-        )
-
-    def _close_open_ones(self) -> None:
-        """INVARIANT: a call whose program ended before it did is on the record as unknown."""
-        left = [
-            Outcome(each.id, "unknown", None, "the program ended")
-            for each in entries(self.pipeline.store, Filter(), _LOOK_BACK)
-            if each.door == DOOR and each.completed_at is None and self._ran(each.id, each.verdict)
-        ]
-        if left:
-            self.pipeline.finish_soon(left).result()
-
-    def _ran(self, entry: str, verdict: str) -> bool:
-        kinds = [body_of_row(row)["kind"] for row in records.of_entries(self.pipeline.store, [entry])]
-        waits = kinds.count("suspended") > kinds.count("resumed")
-        return not waits and (verdict == "allow" or "started" in kinds)

@@ -20,6 +20,7 @@ from checkrein.asking import Remember
 from checkrein.authority.library import DOOR
 from checkrein.authority.wish import Wish
 from checkrein.call import ToolCall
+from checkrein.core.decision import Decided
 from checkrein.doors.library.answers import said
 from checkrein.doors.library.arguments import plain
 from checkrein.doors.library.authority import Authority, of_its_own, of_the_user
@@ -33,7 +34,6 @@ from checkrein.doors.library.toolbox import Toolbox
 from checkrein.doors.library.tools import Spec, Tool
 from checkrein.doors.library.wishes import Needs, ToolRule, tool_rules
 from checkrein.errors import InputError
-from checkrein.judged import Decided
 from checkrein.ledger.record import new_id
 from checkrein.settings.project import project_of
 

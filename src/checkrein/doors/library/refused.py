@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from checkrein.approval import wording
-from checkrein.authority.settled import Settled
 from checkrein.call import ToolCall, Verdict
+from checkrein.core.approvals import Settled
+from checkrein.core.decision import Decided
 from checkrein.doors.library.denial import Denied
-from checkrein.judged import Decided
 from checkrein.policy import UNKNOWN_RISK, refuse
 
 

@@ -15,12 +15,12 @@ from checkrein import knocking, warm
 from checkrein.agents import own_user
 from checkrein.asking import Remember
 from checkrein.authority.library import LONGEST_WAIT
-from checkrein.authority.settled import Settled
 from checkrein.authority.taken import Taken
 from checkrein.authority.wish import Wish
 from checkrein.call import ToolCall
+from checkrein.core.approvals import Settled
+from checkrein.core.decision import Decided
 from checkrein.errors import CheckreinError, InputError, StoreError
-from checkrein.judged import Decided
 from checkrein.policy import refuse
 
 # How long a question's answer is asked for again while no server can be reached: one may be restarting.

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from checkrein.approval import wording
-from checkrein.authority.settled import Settled
 from checkrein.authority.taken import Taken
 from checkrein.authority.wish import Wish
 from checkrein.call import Verdict, digest
+from checkrein.core.approvals import Settled
+from checkrein.core.decision import Decided
 from checkrein.doors.library.answers import said
 from checkrein.doors.library.carrying import CHANGED, KEEPING, LEFT, Carrying
 from checkrein.doors.library.denial import Denied, Suspended
@@ -25,7 +26,6 @@ from checkrein.doors.library.handing import handed
 from checkrein.doors.library.pending import Pending
 from checkrein.doors.library.refused import refused, said_no
 from checkrein.errors import CheckreinError, InputError
-from checkrein.judged import Decided
 
 # A question ends by itself long before this; the person's own time limit is the setting.
 _FOR_EVER = 366 * 86_400.0
@@ -160,7 +160,7 @@ class Turn(Carrying):
         call, again = self.call, self.manner.idempotent
         self.waited = True
         if self._changed():
-            yield from self._report(entry, "cancelled", CHANGED, "arguments")
+            yield "away", lambda: self._withdraw(entry, CHANGED)
             raise InputError(CHANGED)
         taken: Taken = yield from handed(
             lambda: self.authority.take(entry, call, self.manner.phase, again), partial(self._untaken, entry)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from doors.gateway.scripts.bench import evaluate, failure, outcome, paused, resumed, resumed_to_the_end, run
+from doors.gateway.scripts.bench import evaluate, outcome, paused, resumed, resumed_to_the_end, run
 from patience import soon
 
 CODE = "try { await codemode.srv__echo({path: '%s'}); return 'ran'; } catch (e) { return e.reason; }"
@@ -12,15 +12,16 @@ def change(bench, sql, *given):
     bench.pipeline.store.write(lambda tx: tx.execute(sql, given))
 
 
-@pytest.mark.invariant("a yes counts for the very call of the very run it was given to, as the ledger has it")
-def test_a_yes_to_one_call_is_no_yes_to_another(bench):
-    """The store is made to say that a dangerous call's question is the harmless one that was approved."""
+@pytest.mark.invariant("an approval is for one call, as it was asked about")
+@pytest.mark.parametrize("other", ["/etc/shadow", "/tmp/x"])
+def test_a_yes_to_one_call_is_no_yes_to_another(bench, other):
+    """The store is made to say that another call's question is the harmless one that was approved."""
     bench.set(wait_seconds=0.02)
 
     async def work():
         guest = await bench.house.guest(answers={})
         harmless = await paused(guest, CODE % "/tmp/x")
-        dangerous = await paused(guest, CODE % "/etc/shadow")
+        dangerous = await paused(guest, CODE % other)
         await bench.house.close()
         entry = harmless["waiting"][0]["question"]
         change(bench, "UPDATE run_call SET entry = ? WHERE run = ?", entry, dangerous["run_id"])
@@ -30,8 +31,10 @@ def test_a_yes_to_one_call_is_no_yes_to_another(bench):
             ids = (harmless["run_id"], dangerous["run_id"])
             await soon(lambda: all(bench.run_row(each).state in ("done", "failed") for each in ids))
             back = await house.guest()
-            found = failure(await resumed(back, dangerous["run_id"]))
-            assert found["kind"] == "damaged" and house.ran("echo") == [{"path": "/tmp/x"}]
+            refused = (await resumed(back, dangerous["run_id"]))["structuredContent"]
+            assert [each["verdict"] for each in refused["calls"]] == ["refused: state"]
+            assert outcome(await resumed(back, harmless["run_id"])) == "ran"
+            assert house.ran("echo") == [{"path": "/tmp/x"}]
         finally:
             await house.close()
         await bench.house.open()
@@ -120,20 +123,22 @@ async def taken_up(bench, code, meanwhile):
         await bench.house.open()
 
 
-@pytest.mark.invariant("an approved call runs at most once, whatever is resumed, sent again or killed")
+@pytest.mark.invariant(
+    "a script's approved call runs at most once, whatever is resumed, sent again or killed"
+)
 def test_an_approval_that_was_used_before_runs_nothing(bench):
     """Another server began the call and was killed before it could write that down in the journal."""
     bench.set(wait_seconds=0.02)
 
     async def work():
         code = "try { await codemode.srv__echo({}); return 'ran'; } catch (e) { return e.message; }"
-        found, ran = await taken_up(bench, code, bench.pipeline.begin)
+        found, ran = await taken_up(bench, code, bench.pipeline.claim)
         assert "used before" in found and ran == []
 
     run(bench, work)
 
 
-@pytest.mark.invariant("a deny that came after the yes outranks it")
+@pytest.mark.invariant("a deny that came after the approval outranks it")
 def test_a_deny_that_comes_between_the_yes_and_the_call_outranks_the_yes(bench, add):
     bench.set(wait_seconds=0.02)
 
@@ -144,7 +149,7 @@ def test_a_deny_that_comes_between_the_yes_and_the_call_outranks_the_yes(bench, 
     run(bench, work)
 
 
-@pytest.mark.invariant("a yes is to the tool as it was accepted when it was asked about")
+@pytest.mark.invariant("an approval is for the tool definition it was given for")
 def test_a_yes_is_not_to_a_tool_that_was_accepted_anew_meanwhile(bench):
     bench.set(wait_seconds=0.02)
 
@@ -161,6 +166,9 @@ def test_a_yes_is_not_to_a_tool_that_was_accepted_anew_meanwhile(bench):
         bench.house.accept("srv", ["echo"])
         await bench.answer(said["waiting"][0]["question"])
         found = outcome(await resumed_to_the_end(bench, guest, said["run_id"]))
-        assert "changed meanwhile" in found and bench.house.ran("echo") == []
+        assert "changed after it was approved" in found and bench.house.ran("echo") == []
+        entry = said["waiting"][0]["question"]
+        record = next(each for each in await bench.house.recorded() if each.id == entry)
+        assert (record.answer, record.result, record.evidence) == ("approved", "cancelled", "definition")
 
     run(bench, work)

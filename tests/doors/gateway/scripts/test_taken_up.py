@@ -5,6 +5,9 @@ import contextlib
 
 import pytest
 
+from checkrein.errors import InputError
+from checkrein.pipeline import Pipeline
+from checkrein.settings.sources import state_dir
 from doors.gateway.house import SERVER
 from doors.gateway.scripts.bench import SETTINGS, WAIT, failure, outcome, paused, resumed, run
 from patience import soon
@@ -19,6 +22,9 @@ ASKS_STRICT = SETTINGS.replace(WAIT, "wait_seconds = 0.02\n").replace(
 async def another(bench):
     """The server stops, as far as scripts know without a word, and another one opens."""
     await bench.house.close()
+    # Another process has no memory of this one's.
+    anew = Pipeline(bench.pipeline.store, state_dir(), clock=bench.pipeline.clock)
+    bench.pipeline = bench.house.pipeline = anew
     house = await bench.reopened()
     try:
         yield house
@@ -88,9 +94,10 @@ const all = await Promise.allSettled([1, 2].map((n) => codemode.srv__echo({n})))
 return all.map((each) => each.status === "fulfilled" ? each.value.content[0].text : each.reason.message);"""
 
 
-@pytest.mark.invariant("what a person wrote instead runs, or nothing does")
-def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
-    """They are nowhere in the clear; when a restart lost them, the call as it was first must not run."""
+@pytest.mark.invariant("edited arguments run exactly as approved, or nothing runs")
+@pytest.mark.parametrize("kept", [True, False])
+def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench, kept):
+    """They are nowhere in the clear; without their key the call as it was first must not run."""
     bench.set(wait_seconds=0.02)
 
     async def work():
@@ -98,16 +105,28 @@ def test_arguments_a_person_wrote_instead_run_or_nothing_does(bench):
         said = await paused(guest, BATCH, count=2)
         first, second = (each["question"] for each in said["waiting"])
         await bench.answer(first, edited={"n": 7})
-        # Another process has no memory of this one's.
-        bench.pipeline.broker._edits.clear()
+        if not kept:
+            (state_dir() / "questions.key").unlink()
         async with another(bench) as house:
             await soon(lambda: house.hub.scripts.live[said["run_id"]].questions)
-            await bench.answer(second)
+            if kept:
+                await bench.answer(second)
+            else:
+                # Nobody can say yes to a call that cannot be read.
+                with pytest.raises(InputError, match="cannot be read"):
+                    await bench.answer(second)
+                await bench.answer(second, "denied")
             await ended(bench, said["run_id"])
-            assert house.ran("echo") == [{"n": 2}]
             back = await house.guest()
             found = outcome(await resumed(back, said["run_id"]))
-            assert "wrote instead" in found[0] and found[1] == 'said {"n": 2}'
+            if kept:
+                assert sorted(each["n"] for each in house.ran("echo")) == [2, 7]
+                assert found == ['said {"n": 7}', 'said {"n": 2}']
+            else:
+                assert house.ran("echo") == []
+                assert "other arguments" in found[0] and "cannot be read" in found[0]
+                record = next(each for each in await house.recorded() if each.id == first)
+                assert (record.result, record.evidence) == ("cancelled", "arguments")
 
     run(bench, work)
 

@@ -5,27 +5,31 @@ The runner calls these for each call and decides when. Nothing here touches the 
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkrein.asking import OVERRULED
 from checkrein.call import ToolCall
+from checkrein.core.decision import Decided
+from checkrein.core.decision import Evaluation as Evaluated
+from checkrein.core.redemption import Approval, CurrentTool, Rejected, redeem
 from checkrein.doors.gateway.catalogue import Offered
 from checkrein.doors.gateway.errands import UNKNOWN
+from checkrein.doors.gateway.json_fallback import replace_surrogates
+from checkrein.doors.gateway.judging import to_its_end
 from checkrein.doors.gateway.scripts.asking import Asking
 from checkrein.doors.gateway.scripts.carrying import Carrier, LostError
 from checkrein.doors.gateway.scripts.journal import Journal
-from checkrein.doors.gateway.scripts.judging import Judge, edited
+from checkrein.doors.gateway.scripts.judging import Judge
 from checkrein.doors.gateway.scripts.run import Answered, Question, Run
 from checkrein.errors import CheckreinError
-from checkrein.execute.sandbox import DamagedError, Wanted
-from checkrein.judged import Considered, Decided
-from checkrein.ledger.entries import Entry, fold
+from checkrein.execute.sandbox import Wanted
+from checkrein.ledger.query import get_entry
+from checkrein.recording import NOBODY
 from checkrein.settings import Evaluation
 from checkrein.store import questions as stored
-from checkrein.store.records import of_entries
 from checkrein.store.runs import CallRow
 
 if TYPE_CHECKING:
@@ -33,14 +37,14 @@ if TYPE_CHECKING:
 
 
 class Pending(msgspec.Struct):
-    """A call that may run, or must be asked about first (`considered`)."""
+    """A call that may run, or must be asked about first (`evaluation`)."""
 
     wanted: Wanted
     offered: Offered
     call: ToolCall
     entry: str
     verdict: str = "allow"
-    considered: Considered | None = None
+    evaluation: Evaluated | None = None
     # As the journal has it where it was written with the verdict.
     row: CallRow | None = None
 
@@ -71,55 +75,55 @@ class Calls:
                 run, wanted, call, "arguments", text, "Correct the arguments.", error=text
             )
 
-        def possible() -> bool:
-            return asking and self._asking.possible(run)
-
-        considered = self._judge.consider(run, call, lambda: possible() or self._judge.fallback(run))
-        if isinstance(considered, Considered) and considered.asking and possible():
-            if why := self._asking.too_many(run, settings.most_asks, settings.asks_per_minute):
-                remedy = "A person raises `evaluation.most_asks` or `evaluation.asks_per_minute`."
-                return await self._refused(run, wanted, call, "flood", why, remedy, word="rate_limited")
-            return Pending(wanted, offered, call, considered.entry, "approved", considered)
-        if not self._judge.at_once(considered):
-            decided = await self._judge.settle(considered)
-            return await self._decided(run, Pending(wanted, offered, call, decided.entry), decided)
-        row = self._journal.row(run, wanted, "executing", considered.entry)
-        decided = await self._judge.settle(considered, self._journal.begun(run, row))
-        return await self._decided(run, Pending(wanted, offered, call, row.entry, row=row), decided)
+        while True:
+            evaluation = self._judge.evaluate(run, call)
+            asks, possible = evaluation.verdict.word == "ask", asking and self._asking.possible(run)
+            if asks and possible:
+                evaluation = self._judge.add_question(evaluation)
+            if evaluation.asks:
+                if why := self._asking.too_many(run, settings.most_asks, settings.asks_per_minute):
+                    remedy = "A person raises `evaluation.most_asks` or `evaluation.asks_per_minute`."
+                    return await self._refused(run, wanted, call, "flood", why, remedy, word="rate_limited")
+                return Pending(wanted, offered, call, evaluation.entry, "approved", evaluation)
+            if asks and not possible and self._judge.falls_back(run, evaluation.verdict):
+                # The profile says yes where nobody can be asked.
+                evaluation = self._judge.add_question(evaluation)
+            row, pending = None, Pending(wanted, offered, call, evaluation.entry)
+            if evaluation.plain:
+                row = self._journal.row(run, wanted, "executing", evaluation.entry)
+                decided = await self._judge.commit_with(evaluation, self._journal.begun(run, row))
+                return await self._decided(run, msgspec.structs.replace(pending, row=row), decided)
+            if (committed := await self._judge.commit(evaluation)) is not None:
+                return await self._decided(run, pending, committed)
 
     async def _decided(self, run: Run, pending: Pending, decided: Decided) -> Pending | None:
-        verdict = decided.verdict
+        verdict, wanted = decided.verdict, pending.wanted
         if verdict.word == "allow":
             return pending
         if verdict.word == "deny":
-            return await self._denied(run, pending.wanted, decided.entry, self._judge.word(run, verdict))
+            word = self._judge.word(run, verdict.stage, verdict.rule)
+            return await self._denied(run, wanted, decided.entry, word)
         if decided.asked:
-            # Nobody can be asked, and the profile says what happens then.
-            yes = self._judge.falls_back(run, verdict)
-            await self._asking.record(
-                decided.entry,
-                "approved" if yes else "cancelled",
-                message="nobody could be asked",
-                channel="fallback",
-            )
-            if yes:
-                return msgspec.structs.replace(pending, verdict="fallback")
+            await self._asking.record(decided.entry, "approved", message=NOBODY, channel="fallback")
+            return await self._redeemed(run, wanted, pending.call, decided.entry, "fallback")
         # INVARIANT: a call that nobody was asked about does not run.
-        return await self._denied(run, pending.wanted, decided.entry, "elicitation_unsupported")
+        return await self._denied(run, wanted, decided.entry, "elicitation_unsupported")
 
     async def asked(self, run: Run, pending: Pending) -> Question | Pending | None:
         """Put the question, now that the script is put away; it may not be needed any more."""
-        considered = pending.considered
-        decided = await self._judge.settle(considered) if considered else None
-        if decided is None or not decided.asked:
-            found = msgspec.structs.replace(pending, verdict="allow", considered=None)
-            if decided is None:
-                return found
-            return await self._decided(run, msgspec.structs.replace(found, entry=decided.entry), decided)
+        evaluation = pending.evaluation or self._question(run, pending.call)
+        while (decided := await self._judge.commit(evaluation)) is None:
+            evaluation = self._question(run, pending.call)
+        if not decided.asked:
+            found = msgspec.structs.replace(pending, verdict="allow", evaluation=None, entry=decided.entry)
+            return await self._decided(run, found, decided)
         if decided.entry != pending.entry:
             row = self._journal.row(run, pending.wanted, "asked", decided.entry, pending.offered.hash)
             await self._journal.note(run, row)
         return Question(pending.wanted, pending.call, decided.verdict, decided.entry)
+
+    def _question(self, run: Run, call: ToolCall) -> Evaluated:
+        return self._judge.add_question(self._judge.evaluate(run, call))
 
     async def asked_late(self, run: Run, wanted: Wanted) -> Question | None:
         """Put a question a server ended before it could put; nothing where none is needed by now."""
@@ -127,10 +131,11 @@ class Calls:
         if isinstance(offered, str) or not self._asking.possible(run):
             return None
         call = self._judge.call(run, wanted, offered, self._trusted(offered))
-        considered = self._judge.consider(run, call, lambda: True)
-        if not isinstance(considered, Considered) or not considered.asking:
+        evaluation = self._question(run, call)
+        if not evaluation.asks:
             return None
-        found = await self.asked(run, Pending(wanted, offered, call, considered.entry, "", considered))
+        # Another entry than the journal has: the question is written down there.
+        found = await self.asked(run, Pending(wanted, offered, call, "", evaluation=evaluation))
         return found if isinstance(found, Question) else None
 
     async def answered(self, run: Run, question: Question, found: stored.Question) -> Pending | None:
@@ -146,42 +151,44 @@ class Calls:
                 word = "elicitation_unsupported"
             if found.message.startswith(OVERRULED):
                 word = "denied"
-            return await self._denied(run, wanted, entry, word)
-        known = self._check_bound(run, question)
-        offered = self._judge.offered(run, wanted)
-        arguments = self._asking.edited(entry)
-        call = question.call if arguments is None else edited(question.call, arguments)
-        # INVARIANT: what a person wrote instead runs, or nothing does: a restart loses it.
-        if call.argument_hash != (known.edited_hash or known.argument_hash):
-            text = "What a person wrote instead of these arguments is gone."
-            self._finish(entry, "arguments")
-            return await self._refused(run, wanted, call, "arguments", text, "Ask again.", error=text)
-        # INVARIANT: a yes is to the tool as it was accepted when it was asked about.
-        if isinstance(offered, str) or offered.hash != call.definition:
-            text = offered if isinstance(offered, str) else "The tool's definition changed meanwhile."
-            return await self._refused(run, wanted, call, "definition", text, "Ask again.", error=text)
-        if faults := offered.input.faults(call.arguments):
-            text = " ".join(faults)
-            return await self._refused(run, wanted, call, "arguments", text, "Approve others.", error=text)
-        # INVARIANT: a deny that came after the yes outranks it.
-        if verdict := self._judge.overruled(call):
-            self._finish(entry, "policy")
-            return await self._denied(run, wanted, entry, self._judge.word(run, verdict))
-        return Pending(wanted, offered, call, entry, "approved")
+            return await self._denied(run, wanted, entry, word, replace_surrogates(found.message))
+        return await self._redeemed(run, wanted, question.call, entry, "approved")
 
-    def _check_bound(self, run: Run, question: Question) -> Entry:
-        """INVARIANT: a yes counts for the very call of the very run it was given to, as the ledger has it."""
-        found, call = self._recorded(question.entry), question.call
-        if (
-            found is None
-            or found.call_id != f"{run.id}:{question.wanted.id}"
-            or (found.tool_name, found.argument_hash) != (call.name, call.argument_hash)
-        ):
-            raise DamagedError("An answer belongs to another call.", remedy="Run the script again.")
-        return found
+    async def _redeemed(
+        self, run: Run, wanted: Wanted, call: ToolCall, entry: str, verdict: str
+    ) -> Pending | None:
+        """The one run of an approved call; nothing where it may not run any more."""
+        offered, outcomes = self._judge.offered(run, wanted), self._hub.calls.outcomes
+        if isinstance(offered, str):
+            tool = CurrentTool(unavailable=offered)
+        else:
+            tool = CurrentTool(offered.hash, faults=lambda given: " ".join(offered.input.faults(given)))
 
-    def _recorded(self, entry: str) -> Entry | None:
-        return next(iter(fold(of_entries(self._hub.pipeline.store, [entry]))), None)
+        def not_wanted(found: ToolCall | Rejected) -> None:
+            if not isinstance(found, Rejected):
+                outcomes.add(entry, "cancelled", evidence="client")
+
+        # INVARIANT: a script's approved call runs at most once, whatever is resumed, sent again or killed.
+        found = await to_its_end(
+            partial(redeem, self._hub.pipeline, Approval(entry, call, tool=tool)), not_wanted
+        )
+        if not isinstance(found, Rejected) and not isinstance(offered, str):
+            return Pending(wanted, offered, found, entry, verdict)
+        if isinstance(found, Rejected):
+            await self._rejected(run, wanted, call, entry, found)
+        return None
+
+    async def _rejected(self, run: Run, wanted: Wanted, call: ToolCall, entry: str, found: Rejected) -> None:
+        if found.used:
+            text = f"{call.server}__{call.tool}: {found.reason}"
+            row = self._journal.row(run, wanted, "executing", entry)
+            await self._journal.settle(run, row, Answered(error=text, verdict="approved"), "unknown")
+        elif found.overruled:
+            await self._denied(run, wanted, entry, self._judge.word(run, found.stage, found.rule))
+        else:
+            text = f"{call.server}__{call.tool}: {found.reason}"
+            answered = Answered(error=text, verdict=f"refused: {found.stage}")
+            await self._known(run, wanted, found.decided.entry, answered)
 
     async def execute(self, run: Run, pending: Pending) -> Answered:
         """Carry a call out; what it came to is in the journal when this returns."""
@@ -190,14 +197,6 @@ class Calls:
         if row is None:
             row = self._journal.row(run, wanted, "executing", entry)
             await self._journal.note(run, row)
-        if pending.verdict in ("approved", "fallback"):
-            # INVARIANT: an approved call runs at most once, whatever is resumed, sent again or killed.
-            begun = await asyncio.to_thread(self._hub.pipeline.begin, entry)
-            if not begun:
-                text = f"This approval was used before. {UNKNOWN}"
-                found = Answered(error=text, verdict=pending.verdict)
-                await self._journal.settle(run, row, found, "unknown")
-                return found
         state = ""
         try:
             found = await self._carrier.carry(run, pending.offered, pending.call, entry)
@@ -213,7 +212,8 @@ class Calls:
         # INVARIANT: a call whose fate is unknown is sent again only where twice is the same as once.
         if not self._carrier.repeatable(pending.offered):
             return unknown
-        decided = await self._judge.settle(self._judge.consider(run, pending.call, lambda: False))
+        while (decided := await self._judge.commit(self._judge.evaluate(run, pending.call))) is None:
+            continue
         if decided.verdict.word != "allow":
             return unknown
         try:
@@ -227,7 +227,7 @@ class Calls:
         self._hub.calls.outcomes.add(row.entry, "unknown", evidence="server ended")
         offered = self._judge.offered(run, wanted)
         found = Answered(error=f"The gateway was stopped while this call was under way. {UNKNOWN}")
-        state, before = "unknown", self._recorded(row.entry)
+        state, before = "unknown", get_entry(self._hub.pipeline.store, row.entry)
         # INVARIANT: a call a person edited is never sent as it was first.
         if not isinstance(offered, str) and (before is None or before.edited_hash is None):
             call = self._judge.call(run, wanted, offered, self._trusted(offered))
@@ -244,9 +244,7 @@ class Calls:
         known = None if isinstance(offered, str) else offered
         call = self._judge.call(run, wanted, known, known is not None and self._trusted(known))
         call = msgspec.structs.replace(call, definition=definition)
-        considered = self._judge.consider(run, call, lambda: False)
-        verdict = considered.verdict if isinstance(considered, Decided) else considered.judged.verdict
-        return Question(wanted, call, verdict, entry)
+        return Question(wanted, call, self._judge.evaluate(run, call).verdict, entry)
 
     # -- answers that need no server --------------------------------------------------------------------
 
@@ -269,9 +267,11 @@ class Calls:
             return None
         return await self._denied(run, wanted, decided.entry, word)
 
-    async def _denied(self, run: Run, wanted: Wanted, entry: str, word: str) -> Pending | None:
+    async def _denied(
+        self, run: Run, wanted: Wanted, entry: str, word: str, said: str = ""
+    ) -> Pending | None:
         run.set(refusals=run.row.refusals + 1)
-        await self._known(run, wanted, entry, Answered(denied=word, verdict=f"denied: {word}"))
+        await self._known(run, wanted, entry, Answered(denied=word, said=said, verdict=f"denied: {word}"))
         return None
 
     async def _known(self, run: Run, wanted: Wanted, entry: str, answered: Answered) -> None:
@@ -282,6 +282,3 @@ class Calls:
             return self._hub.fleet.spec(offered.server).trusted
         except CheckreinError:
             return False
-
-    def _finish(self, entry: str, evidence: str) -> None:
-        self._hub.calls.outcomes.add(entry, "cancelled", evidence=evidence)

@@ -6,17 +6,19 @@ Whoever answers first, in the client, the console or a terminal, is heard; the r
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from checkrein.awaiting import answer_to, settle
 from checkrein.call import canonical
+from checkrein.core import approvals
 from checkrein.doors.gateway.asking import CHANNEL
 from checkrein.doors.gateway.clients import Client, Flight
 from checkrein.doors.gateway.messages import HANDSHAKE, Message, RpcError
 from checkrein.doors.gateway.scripts import wording
 from checkrein.doors.gateway.scripts.run import Question, Run
+from checkrein.errors import InputError, NotFoundError
 from checkrein.store import questions as stored
 
 if TYPE_CHECKING:
@@ -67,15 +69,17 @@ class Asking:
 
     async def answer(self, question: Question) -> stored.Question:
         """The question once it is settled; nobody in time is a no."""
-        return await answer_to(self._pipeline, question.entry, question.call)
-
-    def edited(self, entry: str) -> dict[str, Any] | None:
-        return self._pipeline.broker.edited(entry)
+        return await approvals.answer_to(self._pipeline, question.entry)
 
     async def record(self, entry: str, word: str, *, message: str = "", channel: str = CHANNEL) -> None:
         """Hand an answer to the pipeline; somebody may have been quicker."""
         actor = self._hub.user if channel == CHANNEL else ""
-        await settle(self._pipeline, entry, word, actor=actor, channel=channel, message=message)
+
+        def say() -> None:
+            with contextlib.suppress(InputError, NotFoundError):
+                self._pipeline.answer(entry, word, actor=actor, channel=channel, message=message)
+
+        await asyncio.to_thread(say)
 
     async def withdraw(self, run: Run, why: str) -> None:
         """Nobody needs these answers any more."""
@@ -83,7 +87,7 @@ class Asking:
         # One may just have been put, and nobody knows of it yet.
         noted = [row.entry for row in run.journal.values() if row.state == "asked"]
         for entry in dict.fromkeys([*put, *noted]):
-            await self.record(entry, "cancelled", message=why, channel="client")
+            await asyncio.to_thread(approvals.abandon, self._pipeline, entry, "client", why)
 
     # -- the client's own person ------------------------------------------------------------------------
 

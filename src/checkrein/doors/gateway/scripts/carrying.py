@@ -92,9 +92,9 @@ class Carrier:
         seconds = hub.calls.call_seconds()
         params: Message = {"arguments": call.arguments}
         came = await hub.calls.errands.send(hub.relay, offered, flight, params, entry, seconds)
-        return self._told(run, entry, offered, "" if trusted else offered.server, came)
+        return await self._told(run, entry, offered, "" if trusted else offered.server, came)
 
-    def _told(self, run: Run, entry: str, offered: Offered, tainted: str, came: Came) -> Answered:
+    async def _told(self, run: Run, entry: str, offered: Offered, tainted: str, came: Came) -> Answered:
         """What came of the call, as its script gets it."""
         if came.kind == "lost":
             raise LostError(came.text)
@@ -104,7 +104,7 @@ class Carrier:
             return Answered(error=text)
         if came.kind in ("unsent", "silent"):
             return Answered(error=came.text)
-        self._taint(run, tainted)
+        await self._taint(run, tainted)
         if came.error is not None:
             return Answered(error=_said(came.error), tainted_by=tainted)
         if not came.readable:
@@ -120,14 +120,14 @@ class Carrier:
             return Answered(value=structured, tainted_by=tainted)
         return Answered(value=result, tainted_by=tainted)
 
-    def _taint(self, run: Run, server: str) -> None:
+    async def _taint(self, run: Run, server: str) -> None:
         if not server:
             return
         # INVARIANT: a script that read an untrusted result is not trusted with outward calls unasked, nor is
         # the session that reads what the script returns.
         run.set(tainted_by=server)
         if run.client is not None:
-            run.client.visit.tainted_by = server
+            await self._hub.visits.taint(run.client.visit, server)
 
 
 class _Quiet:

@@ -9,20 +9,17 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
-
 from checkrein.call import ToolCall, Verdict
+from checkrein.core.decision import Decided, DecisionRequest, Evaluation
 from checkrein.doors.gateway.catalogue import Catalogue, Offered
 from checkrein.doors.gateway.mail import Mail
 from checkrein.doors.gateway.outcomes import Outcomes
 from checkrein.doors.gateway.scripts.run import DOOR, Run
 from checkrein.execute.sandbox import Wanted
 from checkrein.finishing import About
-from checkrein.judged import Considered, Decided, Judged
 from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce
 from checkrein.store import Transaction
-from checkrein.taint import why_held
 
 Work = Callable[[Transaction], None]
 # Why a question is not put: somebody said no a moment ago, or too many wait already.
@@ -72,33 +69,31 @@ class Judge:
             profile=row.profile,
         )
 
-    def force(self, run: Run) -> InForce:
-        """What is in force for this script now."""
+    def policy(self, run: Run) -> InForce:
+        """The effective policy for this script now."""
         return self._pipeline.policies.of(run.row.project, DOOR, profile=run.row.profile)
 
-    def consider(self, run: Run, call: ToolCall, possible: Callable[[], bool]) -> Considered | Decided:
+    def evaluate(self, run: Run, call: ToolCall) -> Evaluation:
         """The verdict of this moment, not recorded yet."""
+        asks = run.script.asks(call.server or "", call.tool)
+        reason = "Whoever started the script wants to be asked about this tool." if asks else ""
+        return self._pipeline.evaluate(
+            DecisionRequest(call, ask_reason=reason, tainted_by=run.row.tainted_by)
+        )
 
-        def hold(judged: Judged) -> str:
-            if run.script.asks(call.server or "", call.tool):
-                return "Whoever started the script wants to be asked about this tool."
-            return why_held(call, judged, run.row.tainted_by)
+    def add_question(self, evaluation: Evaluation) -> Evaluation:
+        return self._pipeline.add_question(evaluation)
 
-        return self._pipeline.consider(call, hold=hold, asking=possible)
+    async def commit(self, evaluation: Evaluation) -> Decided | None:
+        """Record the verdict; only then it counts. None: what it rests on was used up, evaluate again."""
+        if evaluation.plain:
+            return await self.commit_with(evaluation, None)
+        return await asyncio.shield(asyncio.to_thread(self._pipeline.commit, evaluation))
 
-    def at_once(self, considered: Considered | Decided) -> bool:
-        """Whether it is a plain allow, whose record is one of many and waits for no disk."""
-        return isinstance(considered, Considered) and considered.judged.alone and not considered.durable
-
-    async def settle(self, considered: Considered | Decided, also: Work | None = None) -> Decided:
-        """Put the verdict on the record; only then it counts. `also` happens with a plain allow, as one."""
-        if isinstance(considered, Decided):
-            return considered
-        # With `also` it was found to be one.
-        if also is None and not self.at_once(considered):
-            return await asyncio.shield(asyncio.to_thread(self._pipeline.settle, considered))
+    async def commit_with(self, evaluation: Evaluation, also: Work | None) -> Decided:
+        """The same for a plain allow, whose record is one of many; `also` happens in its transaction."""
         pipeline = self._pipeline
-        record = pipeline.settling(considered)
+        record = pipeline.commit_work(evaluation)
 
         def work(tx: Transaction) -> None:
             # First, so that rows of what went before and of this leave as one statement.
@@ -106,42 +101,28 @@ class Judge:
                 also(tx)
             record(tx)
 
-        letter = self._mail.send(work, partial(pipeline.settled, considered), alone=also is None)
+        letter = self._mail.send(work, partial(pipeline.committed, evaluation), alone=also is None)
         found = await letter.answer()
-        call, domains = considered.call, found.verdict.risk.domains
         if found.verdict.word == "allow":
-            about = About(call.project, call.session, domains, self._pipeline.clock())
-            self._outcomes.began(found.entry, about)
+            call, domains = evaluation.request.call, found.verdict.risk.domains
+            self._outcomes.began(found.entry, About(call.project, call.session, domains, pipeline.clock()))
         return found
 
     async def refuse(self, call: ToolCall, stage: str, why: str, remedy: str) -> Decided:
         return await asyncio.to_thread(self._pipeline.refuse, call, stage, why, remedy)
 
-    def overruled(self, call: ToolCall) -> Verdict | None:
-        """The deny that came after a person's yes, if one did."""
-        verdict = self._pipeline.judge(call, approved=True).verdict
-        return verdict if verdict.word == "deny" else None
-
-    def word(self, run: Run, verdict: Verdict) -> str:
+    def word(self, run: Run, stage: str, rule: str | None) -> str:
         """Why a call was refused, in one of the words a script can tell apart."""
-        if verdict.stage in _WORD_OF_STAGE:
-            return _WORD_OF_STAGE[verdict.stage]
-        policy = self.force(run).policy
+        if stage in _WORD_OF_STAGE:
+            return _WORD_OF_STAGE[stage]
+        policy = self.policy(run).policy
         for rules in (policy.rules, policy.project_rules):
             for each in rules.rules:
-                if verdict.stage == "rules" and each.id == verdict.rule and each.when:
+                if stage == "rules" and each.id == rule and each.when:
                     return "policy_arg"
         return "denied"
 
     def falls_back(self, run: Run, verdict: Verdict) -> bool:
         """Whether the profile whose ask list names the tool says yes where nobody can be asked."""
-        profile = self.force(run).policy.profile
+        profile = self.policy(run).policy.profile
         return verdict.stage == "profile" and profile is not None and profile.fallback == "allow"
-
-    def fallback(self, run: Run) -> bool:
-        profile = self.force(run).policy.profile
-        return profile is not None and profile.fallback == "allow"
-
-
-def edited(call: ToolCall, arguments: dict[str, object]) -> ToolCall:
-    return msgspec.structs.replace(call, arguments=arguments)

@@ -66,6 +66,8 @@ class Answered(msgspec.Struct, frozen=True):
     value: Any = None
     error: str = ""
     denied: str = ""
+    # What a person said with a no.
+    said: str = ""
     verdict: str = ""
     # Whose words these are, where nobody vouches for the server.
     tainted_by: str = ""

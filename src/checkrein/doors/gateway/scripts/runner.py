@@ -128,7 +128,7 @@ class Runner:
         found = await self._calls.judged(run, wanted, settings)
         if found is None:
             return
-        if found.considered is not None:
+        if found.evaluation is not None:
             pending.append(found)
         elif alone:
             # The script waits for nothing else.
@@ -267,4 +267,4 @@ def _tools(run: Run) -> list[Tool]:
 
 
 def _answer(answered: Answered) -> Answer:
-    return Answer(answered.value, answered.error, answered.denied)
+    return Answer(answered.value, answered.error, answered.denied, answered.said)

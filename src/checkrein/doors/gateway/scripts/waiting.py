@@ -50,7 +50,7 @@ class Waiting:
         until = loop.time() + self._desk.settings().evaluation.wait_seconds
         token, rounds, form = meta_of(params).get("progressToken"), 0, _Form(self._desk, client, flight)
         try:
-            while (result := self._result(run_id, client)) is None:
+            while (result := await self._result(run_id, client)) is None:
                 run = self._desk.live.get(run_id)
                 if (asked := await self._input_required(run, client, params)) is not None:
                     return asked
@@ -94,7 +94,7 @@ class Waiting:
             await self._desk.asking.heard(entries, responses["approval"])
         return await self.wait(run_id, client, flight, params)
 
-    def _result(self, run_id: str, client: Client) -> Message | None:
+    async def _result(self, run_id: str, client: Client) -> Message | None:
         run = self._desk.live.get(run_id)
         if run is not None:
             return None
@@ -105,7 +105,7 @@ class Waiting:
             return None
         # INVARIANT: whoever reads what a script made of untrusted words has read them too.
         if row.tainted_by:
-            client.visit.tainted_by = row.tainted_by
+            await self._hub.visits.taint(client.visit, row.tainted_by)
         try:
             return results.shown(self._desk.journal.result(row))
         except DamagedError as error:

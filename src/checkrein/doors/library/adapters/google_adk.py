@@ -19,7 +19,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
-from checkrein.authority.settled import Settled
+from checkrein.core.approvals import Settled
 from checkrein.doors.library.denial import Refusal, Suspended
 from checkrein.doors.library.driving import in_thread
 from checkrein.doors.library.gate import Gate

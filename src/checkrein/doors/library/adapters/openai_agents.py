@@ -22,6 +22,7 @@ from agents.tool_context import ToolContext
 
 from checkrein.approval import wording
 from checkrein.call import ToolCall, digest
+from checkrein.core.decision import Decided
 from checkrein.doors.library.denial import Suspended
 from checkrein.doors.library.driving import drive_async, in_thread
 from checkrein.doors.library.gate import Gate
@@ -29,7 +30,6 @@ from checkrein.doors.library.pending import Pending, pending
 from checkrein.doors.library.tools import Spec
 from checkrein.doors.library.turn import Turn
 from checkrein.errors import CheckreinError, InputError
-from checkrein.judged import Decided
 
 FORMAT = 1
 LOST = "A person's approval of this call is not known here, so it did not run. Make the call again."

@@ -16,13 +16,16 @@ from typing import Any
 
 import click
 
-from checkrein.call import Verdict, tool_call
+from checkrein.authority.phase import switch
+from checkrein.call import ToolCall, Verdict, tool_call
 from checkrein.cli import demo_chat, demo_eval, demo_gateway, demo_hooks
 from checkrein.cli.terminal import bar, dim, plain, say, tree, word
+from checkrein.core.redemption import Approval, Rejected, redeem
 from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.verify import verify
 from checkrein.pipeline import Pipeline
 from checkrein.settings.sources import state_dir, user_file
+from checkrein.store.rules import add_rule
 from checkrein.store.sqlite import FILE, SqliteStore
 
 _MORNING = 1_788_339_600.0
@@ -82,12 +85,13 @@ class Day:
     def __init__(self, project: str, pause: float) -> None:
         self.project, self.pause = project, pause
         self.now = _MORNING
-        self.pipeline = Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=lambda: self.now)
+        self.pipeline = self._server()
 
     def run(self) -> None:
         try:
             self.morning()
             self.noon()
+            self.after_hours()
             self.weeks_later()
         finally:
             self.pipeline.close()
@@ -100,6 +104,7 @@ class Day:
 
     def morning(self) -> None:
         self.scene("Nine o'clock. A new agent, a new project: trust starts at 0.30.")
+        switch(self.pipeline, "building", "you", "demo", project=self.project)
         self.pipeline.start_session(self.project, "day-1", "demo-agent")
         self.call("Read", file_path="src/cart.py")
         self.call("Bash", "failure", command="pytest")
@@ -126,6 +131,24 @@ class Day:
         self.ask("Bash", "approved", "", command="make release")
         self.call("Bash", "failure", command="pytest")
         self.trust()
+
+    def after_hours(self) -> None:
+        self.scene("After hours. A yes is used once, also after kill -9, and today's rules outrank it.")
+        first, second = (self._asked("Bash", command=each) for each in ("make docs", "make clean"))
+        self.pipeline.store.close()
+        self.pipeline = self._server()
+        self.note("the server was killed and started again; both questions are still there")
+        say(f"{'':<6}{click.style('you', bold=True)} {self._answer(first[0], 'approved', '')} make docs")
+        for _ in range(2):
+            found = redeem(self.pipeline, Approval(*first))
+            refused = found.reason if isinstance(found, Rejected) else ""
+            say(f"{word('deny' if refused else 'allow', 5)} {plain(refused or 'it runs')}")
+        rule = {"action": "deny", "tool": "Bash", "when": {"command": {"contains": "clean"}}}
+        self.pipeline.note("rule_changed", {}, lambda tx: add_rule(tx, "no-clean", rule, 1.0))
+        self.note("a new rule denies `clean`")
+        came_to = self._answer(second[0], "approved", "")
+        say(f"{'':<6}{click.style('you', bold=True)} approved make clean")
+        say(f"{word('deny', 5)} {plain(f'the answer is recorded as {came_to}')}")
 
     def weeks_later(self) -> None:
         self.scene("Six weeks on holiday. Trust fades slowly, and comes back twice as fast.")
@@ -179,11 +202,10 @@ class Day:
         return verdict
 
     def ask(self, tool: str, answer: str, message: str, **arguments: Any) -> None:
-        entry, verdict = self._decide(tool, arguments)
-        self._show(tool, arguments, verdict)
+        entry, _call = self._asked(tool, **arguments)
         said = f" ({message})" if message else ""
         say(f"{'':<6}{click.style('you', bold=True)} {answer}{said}")
-        self.pipeline.answer(entry, answer, actor="you", channel="demo", message=message)
+        self._answer(entry, answer, message)
         if answer == "approved":
             self.pipeline.finish(entry, "success", evidence="exit status")
 
@@ -215,7 +237,24 @@ class Day:
     def note(self, text: str) -> None:
         say(dim(f"      … {text} …"))
 
+    def _server(self) -> Pipeline:
+        return Pipeline(SqliteStore.open(state_dir()), state_dir(), clock=lambda: self.now)
+
+    def _asked(self, tool: str, **arguments: Any) -> tuple[str, ToolCall]:
+        """A call that a person is asked about: its entry and the call."""
+        call = self._call(tool, arguments)
+        decided = self.pipeline.decide(call, asking=True)
+        self._show(tool, arguments, decided.verdict)
+        return decided.entry, call
+
+    def _answer(self, entry: str, answer: str, message: str) -> str:
+        return self.pipeline.answer(entry, answer, actor="you", channel="demo", message=message)
+
     def _decide(self, tool: str, arguments: dict[str, Any]) -> tuple[str, Verdict]:
+        decided = self.pipeline.decide(self._call(tool, arguments))
+        return decided.entry, decided.verdict
+
+    def _call(self, tool: str, arguments: dict[str, Any]) -> ToolCall:
         self.now += 61
         raw = {
             "tool": tool,
@@ -224,8 +263,7 @@ class Day:
             "project": self.project,
             "session": "day-1",
         }
-        decided = self.pipeline.decide(tool_call(raw))
-        return decided.entry, decided.verdict
+        return tool_call(raw)
 
     def _show(self, tool: str, arguments: dict[str, Any], verdict: Verdict, ending: str = "") -> None:
         time.sleep(self.pause)

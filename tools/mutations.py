@@ -72,7 +72,7 @@ def survives(mutation: Mutation, nodes: list[str], seconds: float) -> bool:
 
 
 def main() -> int:
-    """Run the chosen mutations; the exit status is 1 if any survived."""
+    """Run the chosen mutations; the exit status is 1 if any survived, or if a drawn invariant has no row."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutations", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run every row instead of a sample")
     parser.add_argument(
@@ -82,7 +82,7 @@ def main() -> int:
         "--seconds", type=float, default=300, help="give up on one mutation after this time (caught)"
     )
     options = parser.parse_args()
-    rows = mutations()
+    rows, missing = mutations(), list[str]()
     if options.only:
         chosen = [row for row in rows if options.only in row.invariant or options.only in row.file]
     elif options.all:
@@ -91,8 +91,8 @@ def main() -> int:
         words = sorted({mark.words for mark in marks() if mark.strict})
         drawn = random.Random(SEED).sample(words, SAMPLE)  # noqa: S311
         chosen = [row for words in drawn for row in rows if row.invariant == words]
-        for missing in sorted(set(drawn) - {row.invariant for row in chosen}):
-            print(f"NO ROW    {missing}")
+        missing = sorted(set(drawn) - {row.invariant for row in chosen})
+        print(*(f"NO ROW    {each}\n" for each in missing), sep="", end="")
     named = namings()
     survivors = 0
     for row in chosen:
@@ -101,7 +101,7 @@ def main() -> int:
         survivors += survived
         print(f"{'SURVIVED ' if survived else 'caught   '} {row.invariant} ({row.file})", flush=True)
     print(f"{len(chosen)} mutations, {len(chosen) - survivors} caught, {survivors} survived.")
-    return 1 if survivors or not chosen else 0
+    return 1 if survivors or missing or not chosen else 0
 
 
 if __name__ == "__main__":

@@ -85,8 +85,10 @@ def test_the_stateless_era_and_its_headers(kind):
 
 
 @pytest.mark.invariant("only the headers of the servers file are sent")
-def test_only_the_headers_of_the_servers_file_are_sent(monkeypatch):
+def test_only_the_headers_of_the_servers_file_are_sent(monkeypatch, home):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    (home / ".netrc").write_text("machine 127.0.0.1 login ada password secret\n")
+    (home / ".netrc").chmod(0o600)
     with Site() as site:
         run(spec_for(site, headers={"X-Key": "k"}))
         headers = site.posted("initialize")

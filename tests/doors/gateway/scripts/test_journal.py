@@ -174,11 +174,18 @@ def test_a_run_that_is_not_ours_any_more_is_not_put_away(bench):
     async def work():
         guest = await bench.house.guest(answers={})
         call = {"name": "codemode_eval_supervised", "arguments": {"code": f"await 1; {CODE}"}}
+        journal, taken = bench.hub.scripts.journal, []
+        suspend = journal.suspend
+
+        async def too_late(run, *more):
+            change(bench, "UPDATE run SET holder = 'somebody' WHERE id = ?", run.id)
+            taken.append(run.id)
+            return await suspend(run, *more)
+
+        journal.suspend = too_late
         started = asyncio.ensure_future(guest.raw("tools/call", call))
-        await soon(lambda: bench.hub.scripts.live)
-        (run_id,) = bench.hub.scripts.live
-        change(bench, "UPDATE run SET holder = 'somebody' WHERE id = ?", run_id)
-        await soon(lambda: not bench.hub.scripts.live)
+        await soon(lambda: taken and not bench.hub.scripts.live)
+        (run_id,) = taken
         assert get_run(bench.pipeline.store, run_id).state == "running" and not bench.questions()
         started.cancel()
         await asyncio.gather(started, return_exceptions=True)

@@ -12,8 +12,6 @@ from checkrein.doors.hooks.dialects import dialect
 from e2e.clients.every import AGENTS, hooks_of
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 MADE, OTHER = "touch made", "touch other"
 
 

@@ -6,8 +6,6 @@ from e2e.clients.every import AGENTS, hooks_of
 from e2e.clients.house import PROGRAM
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 # Files that say which hooks run, or whether any do; of the project, then of the user.
 OWN = {
     "codex": (".codex/config.toml", "~/.codex/hooks.json", "~/.codex/config.toml"),

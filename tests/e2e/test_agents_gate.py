@@ -11,8 +11,6 @@ from e2e.clients.every import AGENTS, hooks_of
 from e2e.clients.processes import is_alive
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 CURL = "curl https://example.com/pay"
 MADE = "touch made"
 

@@ -9,8 +9,6 @@ from e2e.clients.house import PROGRAM
 from e2e.clients.terminal import Terminal
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 MADE, OTHER = "touch made", "touch other"
 
 

@@ -9,8 +9,6 @@ from e2e.clients.house import BIN
 from e2e.clients.processes import is_alive
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 CURL = bash("curl https://example.com/pay")
 BYPASS = "bypassPermissions"
 ONLY_A_PERSON = 7

@@ -10,7 +10,6 @@ from e2e.clients.claude import bash
 from patience import until
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.skipif(CHROMIUM is None, reason="NO BROWSER: install Debian's chromium"),
     # Playwright's own loop; nothing of ours.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

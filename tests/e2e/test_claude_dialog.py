@@ -8,8 +8,6 @@ from e2e.clients.claude import bash
 from patience import until
 
 pytest.importorskip("pyte", reason="reading the agent's screen needs pyte")
-pytestmark = pytest.mark.e2e
-
 MADE = "touch made"
 DIALOG = "Do you want to proceed?"
 

@@ -13,8 +13,6 @@ from e2e.clients.house import House
 from e2e.clients.processes import is_alive
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 LS, CURL, MADE = bash("ls"), bash("curl https://example.com/pay"), bash("touch made")
 
 

@@ -12,8 +12,6 @@ import pytest
 from e2e.clients import npm
 from e2e.clients.claude import bash, edit, read, write
 
-pytestmark = pytest.mark.e2e
-
 CURL = "curl https://example.com/pay"
 WHEN = '[{"path": "command", "equals": "touch made"}]'
 

@@ -12,8 +12,6 @@ from checkrein import hookclient
 from e2e.clients import demo
 from e2e.clients.claude import Claude, bash, settings_of
 
-pytestmark = pytest.mark.e2e
-
 ROOT = Path(__file__).parents[2]
 LS, CURL = bash("ls"), bash("curl https://example.com/pay")
 

@@ -10,8 +10,6 @@ from e2e.clients.codex import Codex
 from e2e.clients.terminal import Terminal
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 MADE = "touch made"
 REVIEW = "Hooks need review"
 

@@ -8,8 +8,6 @@ from e2e.clients.agent import Sitting
 from e2e.clients.copilot import Copilot
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 MADE = "touch made"
 DIALOG = "Do you want to allow this tool call?"
 OPEN = ("-i", "go", "--disable-client-telemetry", "--allow-all-tools")

@@ -8,8 +8,6 @@ from e2e.clients.agent import Sitting
 from e2e.clients.gemini import Gemini
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 MADE, OTHER = "touch made", "touch other"
 DIALOG = "Allow execution of"
 YOLO = ("--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-i", "go")

@@ -12,7 +12,7 @@ from e2e.gateway import parts
 from e2e.gateway.gate import Gate
 from patience import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 OURS = "@modelcontextprotocol"
 
 

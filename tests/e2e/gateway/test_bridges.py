@@ -10,7 +10,6 @@ from e2e.gateway.guests import Guest, connected, soon, words
 from e2e.gateway.test_guests import yes
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.timeout(180),
 ]

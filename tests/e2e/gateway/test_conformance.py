@@ -10,7 +10,7 @@ from e2e.gateway.gate import Gate
 from e2e.gateway.shim import Shim
 from patience import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def answers(port):

@@ -18,7 +18,6 @@ from e2e.gateway.suites import free_port
 from patience import until
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.timeout(180),
 ]

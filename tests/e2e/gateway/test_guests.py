@@ -11,7 +11,6 @@ from e2e.gateway.gate import Gate
 from e2e.gateway.guests import MODES, Guest, connected, soon, words
 
 pytestmark = [
-    pytest.mark.e2e,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.timeout(180),
 ]

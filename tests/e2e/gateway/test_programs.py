@@ -10,7 +10,7 @@ from e2e.clients.house import BIN
 from e2e.gateway import parts
 from e2e.gateway.gate import Gate
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 OURS = "@modelcontextprotocol"
 
 

@@ -178,3 +178,26 @@ def test_bytes_after_the_request_never_keep_a_closed_connection_open(ends):
     theirs.sendall(b"x")
     theirs.close()
     assert not wire.is_open(ours)
+
+
+def test_two_descriptors_are_taken_and_what_is_more_is_closed(ends):
+    ours, theirs = ends
+    input_end, output_end = socket.socketpair()
+    with input_end, output_end:
+        socket.send_fds(theirs, [b"."], [output_end.fileno()] * 20)
+        passed = wire.ask_for_streams(ours, soon())
+        assert theirs.recv(5) == b"\0\0\0\1S"
+        assert len(passed) == 2
+        output_end.close()
+        wire.close_all(passed)
+        assert passed == []
+        # Every copy is closed: the other end is told.
+        assert input_end.recv(1) == b""
+
+
+@pytest.mark.parametrize("answer", [b"", b"."])
+def test_a_client_that_passes_nothing_has_no_streams(ends, answer):
+    ours, theirs = ends
+    theirs.sendall(answer)
+    theirs.shutdown(socket.SHUT_WR)
+    assert wire.ask_for_streams(ours, soon()) == []

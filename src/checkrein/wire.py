@@ -5,6 +5,8 @@ Used by the server and by the command line; the hook client speaks the same in C
 
 from __future__ import annotations
 
+import contextlib
+import os
 import select
 import socket
 import struct
@@ -21,6 +23,10 @@ _LENGTH = struct.Struct(">I")
 _ANSWER = struct.Struct(">BI")
 _HEADER_LIMIT = 16_384
 _AT_ONCE = 65_536
+# What a hook client says that can be asked for its streams, and how it is asked: a frame of one byte.
+STREAMS = "STREAMS"
+_ASK_FOR_STREAMS = b"S"
+_CLOSED_BY_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -85,6 +91,30 @@ def receive(connection: socket.socket, deadline: float, *, alone: bool = False) 
         raise InputError(f"A frame of {length:,} bytes is more than we take.")
     whole = _read(connection, head, _LENGTH.size + length, deadline, ahead)
     return whole[_LENGTH.size : _LENGTH.size + length]
+
+
+def ask_for_streams(connection: socket.socket, deadline: float) -> list[int]:
+    """A hook client's standard input and output; the caller closes them. Nothing where they do not come.
+
+    They are asked for, and do not come with the request: a server that hangs would keep the agent's end open.
+    """
+    send(connection, _ASK_FOR_STREAMS)
+    connection.settimeout(max(0.001, deadline - time.monotonic()))
+    try:
+        _, passed, _, _ = socket.recv_fds(connection, 1, 2, _CLOSED_BY_EXEC)
+    except OSError as error:
+        raise Gone(str(error)) from None
+    if not _CLOSED_BY_EXEC:
+        for each in passed:
+            os.set_inheritable(each, False)
+    return passed
+
+
+def close_all(descriptors: list[int]) -> None:
+    """Close descriptors that were passed to us; none is closed twice."""
+    while descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptors.pop())
 
 
 def _read(connection: socket.socket, have: bytes, count: int, deadline: float, ahead: int) -> bytes:

@@ -70,7 +70,7 @@ def failed(result, mode, door):
 def test_the_request_is_one_frame_with_header_and_payload(client, door, serve):
     server = serve(ALLOW)
     door.run(client, "permission", b'{"tool":"Bash"}', agent="gemini-cli", seconds=7)
-    header = f"checkrein 1 {checkrein.__version__}\nhook gemini-cli permission 7\n\n"
+    header = f"checkrein 1 {checkrein.__version__}\nhook gemini-cli permission 7\nSTREAMS=1\n\n"
     assert server.requests == [header.encode() + b'{"tool":"Bash"}']
 
 
@@ -93,7 +93,8 @@ def test_only_the_listed_environment_is_sent(client, door, serve):
     env = clean(**listed, CLAUDE_CODE_MESSAGING_TOKEN="secret", TRUNCATED="1")
     assert door.run(client, env=env).returncode == 0
     lines = server.requests[0].split(b"\n\n")[0].decode().split("\n")
-    assert lines[2:] == [f"{name}={value}" for name, value in listed.items()]
+    assert lines[2] == "STREAMS=1"
+    assert lines[3:] == [f"{name}={value}" for name, value in listed.items()]
 
 
 def test_a_line_break_in_the_environment_cannot_forge_a_header(client, door, serve):
@@ -435,7 +436,7 @@ def test_what_cannot_be_told_is_kept_as_it_would_have_been_sent(client, door, se
     result = door.run(client, "tell", payload, agent="codex", seconds=3, env=clean(CLAUDE_PID="12"))
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
     (kept,) = door.spooled()
-    header = f"checkrein 1 {checkrein.__version__}\nhook codex tell 3\nCLAUDE_PID=12\n\n"
+    header = f"checkrein 1 {checkrein.__version__}\nhook codex tell 3\nSTREAMS=1\nCLAUDE_PID=12\n\n"
     assert kept.read_bytes() == header.encode() + payload
     assert kept.stat().st_mode & 0o777 == 0o600
     seconds, _, rest = kept.name.partition(".")
@@ -505,3 +506,29 @@ def test_with_a_live_server_no_other_program_runs(client, door, serve):
     serve(look)
     assert door.run(client).returncode == 0
     assert seen == [(os.path.realpath(client[0]), os.geteuid(), "")]
+
+
+def test_a_hook_shows_its_streams_when_it_is_asked_for_them(client, door):
+    """The server learns from the kernel who is at their other ends."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(door.socket))
+    listener.listen()
+    words = door.words(client, "tell")
+    hook = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean())
+    with listener, hook:
+        hook.stdin.write(b"{}")
+        hook.stdin.close()
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(PATIENCE)
+            length = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
+            connection.recv(length, socket.MSG_WAITALL)
+            connection.sendall(b"\0\0\0\1S")
+            word, streams, _, _ = socket.recv_fds(connection, 8, 4)
+            assert (word, len(streams)) == (b".", 2)
+            os.write(streams[1], b"written to its output")
+            for each in streams:
+                os.close(each)
+            connection.sendall(frame(0))
+        assert hook.stdout.read() == b"written to its output"
+    assert hook.returncode == 0

@@ -307,7 +307,7 @@ static int can_be_passed(int fd, int way)
 static void build_request(const char *seconds)
 {
     static char header[HEADER_MAX], folder[PATH_MAX];
-    const char *part[7 + 4 * COUNT(PASSED_ON) + 2], **to = part;
+    const char *part[8 + 4 * COUNT(PASSED_ON) + 2], **to = part;
     *to++ = "SIZEcheckrein 1 " CHECKREIN_VERSION "\n";
     if (mode == PUMP) {
         if (!getcwd(folder, sizeof folder) || strchr(folder, '\n'))
@@ -316,7 +316,7 @@ static void build_request(const char *seconds)
         *to++ = "mcp\nCWD=", *to++ = folder, *to++ = passes ? "\nPASSES=1" : "";
     } else {
         *to++ = "hook ", *to++ = agent->name;
-        *to++ = " ", *to++ = MODES[mode], *to++ = " ", *to++ = seconds;
+        *to++ = " ", *to++ = MODES[mode], *to++ = " ", *to++ = seconds, *to++ = "\nSTREAMS=1";
     }
     for (size_t i = 0; i < COUNT(PASSED_ON); i++) {
         const char *value = getenv(PASSED_ON[i]);
@@ -447,6 +447,23 @@ static uint32_t get_number(const char *bytes)
     return ntohl(number);
 }
 
+/* Our standard input and output, with the one byte that they need to go with. */
+static int put_streams(int fd)
+{
+    int streams[] = {STDIN_FILENO, STDOUT_FILENO};
+    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof streams)]; } extra = {.room = {0}};
+    struct iovec word = {.iov_base = ".", .iov_len = 1};
+    struct msghdr message = {.msg_iov = &word, .msg_iovlen = 1,
+                             .msg_control = extra.room, .msg_controllen = sizeof extra.room};
+    ssize_t done;
+    extra.head.cmsg_level = SOL_SOCKET, extra.head.cmsg_type = SCM_RIGHTS;
+    extra.head.cmsg_len = CMSG_LEN(sizeof streams);
+    memcpy(CMSG_DATA(&extra.head), streams, sizeof streams);
+    while ((done = sendmsg(fd, &message, 0)) < 0 && errno == EINTR)
+        ;
+    return done == 1;
+}
+
 /* The exit code; -1 when the server ended while a person was asked. */
 static int ask(int fd)
 {
@@ -454,7 +471,11 @@ static int ask(int fd)
     size_t length = 0;
     wait_at_most(FIRST_ANSWER_MS, "the server did not answer in time");
     int alive = put(fd, request, (size_t)(payload + payload_length - request));
-    while (alive && (alive = get(fd, head, 4)) && !(length = get_number(head))) {
+    while (alive && (alive = get(fd, head, 4)) && (length = get_number(head)) <= 1) {
+        if (length && mode != PUMP) { /* the server asks the kernel who is at the other ends of our streams */
+            alive = get(fd, reply, 1) && put_streams(fd);
+            continue;
+        }
         person_asked = mode == GATE || mode == PERMISSION;
         wait_at_most(NEXT_FRAME_MS, late); /* a sign of life */
     }
@@ -480,18 +501,7 @@ static int ask(int fd)
 /* INVARIANT: nothing of the client's has been read before this, so nothing is lost or told twice. */
 static int hand_over(int fd)
 {
-    int streams[] = {STDIN_FILENO, STDOUT_FILENO};
-    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof streams)]; } extra = {.room = {0}};
-    struct iovec word = {.iov_base = ".", .iov_len = 1};
-    struct msghdr message = {.msg_iov = &word, .msg_iovlen = 1,
-                             .msg_control = extra.room, .msg_controllen = sizeof extra.room};
-    ssize_t done;
-    extra.head.cmsg_level = SOL_SOCKET, extra.head.cmsg_type = SCM_RIGHTS;
-    extra.head.cmsg_len = CMSG_LEN(sizeof streams);
-    memcpy(CMSG_DATA(&extra.head), streams, sizeof streams);
-    while ((done = sendmsg(fd, &message, 0)) < 0 && errno == EINTR)
-        ;
-    return done == 1;
+    return put_streams(fd);
 }
 
 /* The server has the client's streams; this process shows that the client is there, and ends as the server says.

@@ -124,7 +124,7 @@ class Hook:
         return b"".join(pieces), False
 
     def build_request(self, seconds: str, payload: bytes, truncated: bool) -> bytes:
-        header = f"checkrein 1 {VERSION}\nhook {self.agent} {self.mode} {seconds}\n".encode()
+        header = f"checkrein 1 {VERSION}\nhook {self.agent} {self.mode} {seconds}\nSTREAMS=1\n".encode()
         if self.mode == "mcp":
             header = f"checkrein 1 {VERSION}\nmcp\nCWD=".encode() + folder() + b"\n"
             self.passes = can_be_passed(0, posix.O_RDONLY) and can_be_passed(1, posix.O_WRONLY)
@@ -169,7 +169,12 @@ class Hook:
         self.wait_at_most(FIRST_ANSWER, "the server did not answer in time")
         try:
             server.sendall(len(self.request).to_bytes(4, "big") + self.request)
-            while not (length := int.from_bytes(get(server, 4), "big")):
+            while (length := int.from_bytes(get(server, 4), "big")) <= 1:
+                if length and self.mode != "mcp":
+                    # The server asks the kernel who is at the other ends of our streams.
+                    get(server, 1)
+                    put_streams(server)
+                    continue
                 # A server said so: when it ends, the next one knows the question.
                 self.person_asked = self.mode in ("gate", "permission")
                 self.wait_at_most(NEXT_FRAME, self.late)  # a sign of life
@@ -195,14 +200,13 @@ class Hook:
         """The server has the client's streams: show that it is there; client.c says how and why."""
         import select
 
-        streams = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1))
         word = b""
         look = select.poll()
         look.register(server.fileno(), select.POLLIN)
         look.register(1, 0)
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         try:
-            server.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+            put_streams(server)
             _signal.setitimer(_signal.ITIMER_REAL, 0)
             ready = dict(look.poll())
             word = server.recv(1) if server.fileno() in ready else b""
@@ -313,6 +317,12 @@ class Flow:
         except OSError:
             return False
         return True
+
+
+def put_streams(server: _socket.socket) -> None:
+    """Our standard input and output, with the one byte that they need to go with."""
+    streams = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1))
+    server.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
 
 
 def as_bytes(path: str) -> bytes:

@@ -12,15 +12,14 @@ import os
 import resource
 import socket
 import stat
-import struct
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from checkrein import wire
 from checkrein.errors import InputError
+from checkrein.stream_ends import is_held_by, is_made_by
 
 # The pump's word that it would pass them, the server's that it may, and what they come with.
 FACT, AGREED, WORD = "PASSES", b"PASS", b"."
@@ -112,45 +111,9 @@ def leads_to(passed: Passed | None, pid: int) -> bool:
         return False
     ways = ((passed.input, os.O_WRONLY), (passed.output, os.O_RDONLY))
     return all(
-        _made_by(end.fd, pid) if isinstance(end, Socket) else _held_by(end.fd, pid, way) for end, way in ways
+        is_made_by(end.fd, pid) if isinstance(end, Socket) else is_held_by(end.fd, pid, way)
+        for end, way in ways
     )
-
-
-def _made_by(fd: int, pid: int) -> bool:
-    """Whether a socket is one of a pair which that process made; one with a name is not."""
-    found = socket.socket(fileno=os.dup(fd))
-    try:
-        if found.getpeername() or found.getsockname():
-            return False
-        # Elsewhere: LOCAL_PEERPID of SOL_LOCAL, which Python has no names for.
-        level, option = (socket.SOL_SOCKET, socket.SO_PEERCRED) if _LINUX else (0, 2)
-        (number,) = struct.unpack_from("=i", found.getsockopt(level, option, 12))
-        return bool(number == pid)
-    except (OSError, struct.error):
-        return False
-    finally:
-        found.close()
-
-
-def _held_by(fd: int, pid: int, way: int) -> bool:
-    """Whether a process has the other end of a pipe open."""
-    folder, link = f"/proc/{pid}", f"pipe:[{os.fstat(fd).st_ino}]"
-    try:
-        names = os.listdir(f"{folder}/fd")  # noqa: PTH208 - names, and many
-    except OSError:
-        return False
-    return any(_is_end(folder, name, link, way) for name in names)
-
-
-def _is_end(folder: str, name: str, link: str, way: int) -> bool:
-    try:
-        if os.readlink(f"{folder}/fd/{name}") != link:  # noqa: PTH115 - as above
-            return False
-        said = Path(f"{folder}/fdinfo/{name}").read_text(encoding="ascii")
-    except OSError:
-        return False
-    flags = next((line.split()[1] for line in said.splitlines() if line.startswith("flags:")), "")
-    return bool(flags) and int(flags, 8) & os.O_ACCMODE == way
 
 
 def possible(connection: socket.socket) -> bool:

@@ -316,19 +316,21 @@ def test_the_nearest_that_bears_the_marks_is_the_agent(family):
     assert agent_process(hook, CLAUDE, {}).pid == inner
 
 
-@pytest.mark.invariant("a variable never names a process above the agent's own")
-def test_a_variable_never_names_a_process_above_the_agent_s_own(family):
+@pytest.mark.invariant("no process without an agent's marks becomes an agent")
+def test_a_variable_names_no_process_without_an_agents_marks(family, run_and_gone):
     """Else everything below it, the person's terminal too, would count as the agent."""
     above, claude, hook = family("sh", "claude", "sh")
     for said in (str(above), str(os.getpid()), "1", "0", "x", ""):
         assert agent_process(hook, CLAUDE, {"CLAUDE_PID": said}).pid == claude
-
-
-def test_without_marks_a_variable_names_the_agent_but_never_the_first_process(family, run_and_gone):
-    _, unmarked, hook = family("sh", "other", "sh")
-    assert agent_process(hook, CLAUDE, {"CLAUDE_PID": str(unmarked)}).pid == unmarked
-    for said in ("1", str(hook), str(run_and_gone), ""):
+    shell, other, hook = family("sh", "other", "sh")
+    for said in (str(shell), str(other), "1", str(hook), str(run_and_gone), ""):
         assert agent_process(hook, CLAUDE, {"CLAUDE_PID": said}) is None
+
+
+def test_a_variable_names_one_of_several_that_bear_the_marks(family):
+    outer, _, inner, hook = family("claude", "sh", "claude", "sh")
+    assert agent_process(hook, CLAUDE, {"CLAUDE_PID": str(outer)}).pid == outer
+    assert agent_process(hook, CLAUDE, {}).pid == inner
 
 
 def test_an_agent_whose_thread_has_another_name_is_known_by_its_program():
@@ -381,37 +383,41 @@ def test_a_session_a_person_started_is_begun_by_nobody_else(agents, family):
     assert agents.begun_by_another(one) == agents.begun_by_another(two) == ""
 
 
-def test_a_hook_of_the_agent_s_own_speaks_for_the_person_before_it(agents, family):
-    _, shell, client = family("claude", "sh", "checkrein-hook")
+def chain(agents, met, pid):
+    found = agents.chain_to(met, Peer(pid, os.getuid()))
+    return found if isinstance(found, str) else [each.pid for each in found]
+
+
+def test_a_chain_leads_from_a_hook_to_its_agent(agents, family):
+    claude, shell, client = family("claude", "sh", "checkrein-hook")
     met = meet(agents, shell)
-    assert agents.not_its_hook(met, Peer(shell, os.getuid()), lambda _: False) == ""
-    assert agents.not_its_hook(met, Peer(client, os.getuid()), lambda words: words[1] == "-c") == ""
+    assert chain(agents, met, shell) == [shell, claude]
+    assert chain(agents, met, client) == [client, shell, claude]
 
 
-@pytest.mark.invariant("what the agent runs does not speak for the person before it")
-def test_what_the_agent_runs_does_not_speak_for_the_person_before_it(agents, family):
-    _, tool, inner, client = family("claude", "sh", "sh", "checkrein-hook")
-    met = meet(agents, tool)
-    # A shell that runs something else, and one shell too many.
-    assert "runs" in agents.not_its_hook(met, Peer(inner, os.getuid()), lambda _: False)
-    assert "runs" in agents.not_its_hook(met, Peer(client, os.getuid()), lambda _: True)
+def test_no_chain_leads_to_an_agent_from_elsewhere(agents, family):
+    _, hook = family("claude", "sh")
+    met = meet(agents, hook)
     _, stranger = family("sh", "checkrein-hook")
-    assert "own process" in agents.not_its_hook(met, Peer(stranger, os.getuid()), lambda _: True)
-    assert "own process" in agents.not_its_hook(met, Peer(0, os.getuid()), lambda _: True)
+    assert "own process" in chain(agents, met, stranger)
+    assert "own process" in chain(agents, met, 0)
+    assert "own process" in chain(agents, met, met.process)
+    _, unknown = family("sh", "sh")
+    assert "not known" in chain(agents, meet(agents, unknown, session="s-2"), unknown)
 
 
-def test_an_agent_s_name_on_what_it_runs_does_not_help(agents, family):
+def test_an_agent_s_name_on_what_it_runs_does_not_shorten_its_chain(agents, family):
     _, tool, _, shell, client = family("claude", "sh", "claude", "sh", "checkrein-hook")
     meet(agents, tool)
     later = meet(agents, shell)
-    assert "runs" in agents.not_its_hook(later, Peer(client, os.getuid()), lambda _: True)
+    assert len(chain(agents, later, client)) == 5
 
 
-def test_a_hook_from_inside_another_agent_does_not_speak_for_a_person(agents, family):
+def test_no_chain_leads_through_another_agent(agents, family):
     _, outer, _, shell, client = family("codex", "sh", "claude", "sh", "checkrein-hook")
     meet(agents, outer, session="outer", agent="codex", marks=Marks(names=("codex",)))
     inner = meet(agents, shell)
-    assert "another agent" in agents.not_its_hook(inner, Peer(client, os.getuid()), lambda _: True)
+    assert "another agent" in chain(agents, inner, client)
 
 
 def test_a_refused_request_is_on_the_record(agents, pipeline):

@@ -159,13 +159,10 @@ class Agents:
                 return f"this session was started from inside the {other.agent} session {other.id}"
         return ""
 
-    def not_its_hook(self, session: Session, peer: Peer, is_hook: Callable[[list[str]], bool]) -> str:
-        """Why a word about the session is not its agent's own but of something it runs; nothing when it is.
-
-        Between an agent and our client stands nothing but the shell that runs our line.
-        """
+    def chain_to(self, session: Session, peer: Peer) -> list[Process] | str:
+        """The processes from a peer up to the agent of the session, or why there is no such chain."""
         if not session.process:
-            return ""
+            return f"the process of the {session.agent} session {session.id} is not known"
         line = _lineage(peer.pid)
         owner = (session.process, session.process_started)
         place = next((number for number, each in enumerate(line) if (each.pid, each.started) == owner), 0)
@@ -174,11 +171,7 @@ class Agents:
         spoken = {(process.pid, process.started) for _, process in self._speakers()}
         if any((each.pid, each.started) in spoken for each in line[place + 1 :]):
             return "it comes from inside another agent"
-        # INVARIANT: what the agent runs does not speak for the person before it.
-        between = line[1:place]
-        if len(between) > 1 or not all(is_hook(peers.words_of(each.pid)) for each in between):
-            return f"it comes from something the {session.agent} session {session.id} runs"
-        return ""
+        return line[: place + 1]
 
     def refused(self, verb: str, why: str) -> None:
         """Put on the record that something tried what only a person may do."""
@@ -245,16 +238,13 @@ def _still_above(pid: int, earlier: Session | None) -> Process | None:
 
 
 def agent_process(pid: int, marks: Marks, facts: dict[str, str]) -> Process | None:
-    """The agent among the ancestors of its hook: the nearest that bears its marks."""
-    line = peers.lineage(pid)[1:]
-    marked = [each for each in line if _bears(each, marks)]
-    unmarked = [each for each in line if each.pid > 1 and each.name not in _ADOPTERS]
+    """The agent among the ancestors of its hook that bear its marks: the one it names, else the nearest.
+
+    INVARIANT: no process without an agent's marks becomes an agent; a hook could lock a person out.
+    """
+    marked = [each for each in peers.lineage(pid)[1:] if _bears(each, marks)]
     said = facts.get(marks.process_fact, "")
-    # INVARIANT: a variable never names a process above the agent's own; the person would count as the agent.
-    for each in marked or unmarked:
-        if said == str(each.pid):
-            return each
-    return marked[0] if marked else None
+    return next((each for each in marked if said == str(each.pid)), marked[0] if marked else None)
 
 
 def _bears(process: Process, marks: Marks) -> bool:

@@ -41,6 +41,8 @@ class Outcome(msgspec.Struct, frozen=True):
     output: Any = None
     evidence: str = ""
     about: About | None = None
+    # Whether a success raises trust.
+    earns: bool = True
 
 
 class Finishing:
@@ -102,7 +104,7 @@ class Finishing:
     ) -> None:
         now = self._clock()
         trust: dict[str, float] = {}
-        if done.outcome in ("success", "failure") and about.ran:
+        if about.ran and (done.outcome == "failure" or (done.outcome == "success" and done.earns)):
             trust = lessons.learn(about.project, about.domains, done.outcome, force.settings, now)
         kept = events.kept(done.output, force.redactor, force.settings.retention.output_bytes)
         data = events.finished(

@@ -110,6 +110,16 @@ def words_of(pid: int) -> list[str]:
     return [part.decode("utf-8", "replace") for part in raw.split(b"\0")[:-1]]
 
 
+def program_name(pid: int) -> str:
+    """The name of the file a process runs; nothing when it cannot be seen."""
+    if not _LINUX:
+        return Path(_ps(pid, "comm=")).name
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
 def environment_names(pid: int) -> set[str]:
     """The names (never the values) in the environment a process was started with."""
     try:

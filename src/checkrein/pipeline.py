@@ -211,8 +211,11 @@ class Pipeline:
 
     def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
         """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
-        finished = [Outcome(entry, outcome, output, evidence)]
-        self.store.write(self._finishes.work(finished, missing=True))
+        self.finish_all([Outcome(entry, outcome, output, evidence)])
+
+    def finish_all(self, outcomes: Sequence[Outcome]) -> None:
+        """The same for several calls, each of which must be on the record."""
+        self.store.write(self._finishes.work(outcomes, missing=True))
 
     def finishing(self, outcomes: Sequence[Outcome]) -> Callable[[Transaction], None]:
         """The same for several calls at once, as work for a store; until it is done, a fate is unknown."""

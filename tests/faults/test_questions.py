@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,12 +13,14 @@ import time
 import pytest
 from ground import FULL, SOAK
 
+from agent_process import AgentProcess
 from checkrein import __version__, knocking, wire
 from checkrein.errors import CheckreinError, InputError
 from checkrein.hookclient import client as python_client
 from checkrein.hookclient import client_words
 from checkrein.runtime import door_file
 from checkrein.settings.sources import state_dir
+from checkrein.speakers import RegisteredClients
 from checkrein.store.questions import waiting
 from checkrein.store.sqlite import SqliteStore
 from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running, served
@@ -35,6 +37,7 @@ SAYS = {"approved": (0, "allow"), "denied": (2, "deny")}
 @pytest.fixture
 def agent(project):
     with served(project):
+        RegisteredClients(state_dir()).register(PYTHON_CLIENT)
         made = Agent(project)
         yield made
         made.end()
@@ -44,7 +47,7 @@ class Agent:
     """Hooks that wait for a person, as processes."""
 
     def __init__(self, project):
-        self.project = project
+        self.project, self.process = project, AgentProcess()
         self.hooks = {}
 
     def ask(self, call, session="s-1", command=None, client=None):
@@ -56,16 +59,8 @@ class Agent:
             "tool_input": {"command": command or f"make release-{call}"},
             "tool_use_id": call,
         }
-        process = subprocess.Popen(
-            [*(client or client_words()), str(door_file()), "claude-code", "gate", "580"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        process.stdin.write(json.dumps(body).encode())
-        process.stdin.close()
-        process.stdin = None
-        self.hooks[call] = process
+        words = [*(client or client_words()), str(door_file()), "claude-code", "gate", "580"]
+        self.hooks[call] = self.process.start(f"{shlex.join(words)} || exit 2", json.dumps(body).encode())
 
     def heard(self, call):
         """(exit code, decision, stderr) of a hook that has its answer."""
@@ -77,9 +72,7 @@ class Agent:
         return sum(process.poll() is None for process in self.hooks.values())
 
     def end(self):
-        for process in self.hooks.values():
-            process.kill()
-            process.communicate()
+        self.process.end()
 
 
 @contextlib.contextmanager

@@ -47,11 +47,12 @@ def test_a_refusal_without_words_of_its_own_is_no_agreement(web, port, pre):
     assert (status, b"not an agent we know" in body) == (403, True)
 
 
-def test_a_report_is_taken(web, port, pre):
+def test_a_report_over_http_is_taken_and_gives_nothing(web, port, pre):
     post(port, pre("pytest"))
     event = pre("pytest") | {"hook_event_name": "PostToolUse", "tool_response": {"stdout": "ok"}}
     assert post(port, event, "/hooks/claude-code/tell") == (200, b"{}")
-    assert web.records("finished")
+    assert web.records("request_refused")
+    assert not web.records("finished")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ import threading
 
 import pytest
 
+from agent_process import AgentProcess
 from checkrein import wire
 from checkrein.errors import InputError, NotFoundError
+from checkrein.hookclient import client_command
 from checkrein.runtime import door_file, log_file, read_door, spool_dir
 from patience import PATIENCE
 from server.conftest import Serving, decision
@@ -117,9 +119,13 @@ def test_unknown_verbs_and_bad_parameters_are_errors(serving):
 
 
 def test_an_outcome_is_counted_once_however_often_it_is_reported(building, pre, post, project):
+    agent, line = AgentProcess(), client_command(door_file(), "claude-code", "tell", 15)
     building.hook(pre("pytest"))
-    for _ in range(3):
-        assert building.hook(post("pytest"), mode="tell") == (None, "", 0)
+    try:
+        for _ in range(3):
+            assert agent.run(line, json.dumps(post("pytest")).encode()) == (0, b"", b"")
+    finally:
+        agent.end()
     assert len(building.records("finished")) == 1
 
 

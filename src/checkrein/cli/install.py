@@ -14,8 +14,11 @@ from checkrein.cli.terminal import plain, say, say_json
 from checkrein.doors.hooks import install as hooks
 from checkrein.doors.hooks.dialects import AGENTS, dialect
 from checkrein.errors import CheckreinError
+from checkrein.hookclient import client_words
 from checkrein.policies import Policies
 from checkrein.runtime import door_file, read_door, write_door
+from checkrein.settings.sources import state_dir
+from checkrein.speakers import RegisteredClients
 from checkrein.store.installations import installations
 from checkrein.store.phases import phase_for
 
@@ -88,6 +91,7 @@ def plugin(folder: str) -> None:
 
     if not door_file().exists():
         write_door()
+    RegisteredClients(state_dir()).register(client_words())
     write_plugin(Path(folder))
     say(f"Wrote the plugin to {plain(folder)}. Try it: claude --plugin-dir {plain(folder)}")
 
@@ -95,6 +99,7 @@ def plugin(folder: str) -> None:
 def _name_the_door() -> None:
     """From now on hooks start the program that installed them; a server that runs keeps its socket."""
     write_door(Path(read_door().socket) if knocking.is_running() else None)
+    RegisteredClients(state_dir()).register(client_words())
 
 
 def _place(scope: str) -> tuple[Path, str]:

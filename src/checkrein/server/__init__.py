@@ -28,6 +28,7 @@ from checkrein.doors.hooks.door import HookDoor
 from checkrein.doors.hooks.replies import Reply, refuse_unread
 from checkrein.doors.hooks.waiting import Waiting
 from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
+from checkrein.hookclient import client_words
 from checkrein.ledger.verify import BackgroundCheck
 from checkrein.notifying import Notifier
 from checkrein.peers import Peer, peer_of
@@ -38,6 +39,7 @@ from checkrein.server.journal import Journal
 from checkrein.server.opened import Opened
 from checkrein.server.workers import Workers
 from checkrein.settings.sources import state_dir
+from checkrein.speakers import AgentsOwnHooks, RegisteredClients
 from checkrein.store.gently import Gently
 from checkrein.store.sqlite import SqliteStore
 
@@ -61,7 +63,10 @@ class Server:
     def __init__(self, pipeline: Pipeline, journal: Journal) -> None:
         self.pipeline, self.journal = pipeline, journal
         self.agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
-        self.hooks = HookDoor(pipeline, self.agents)
+        clients = RegisteredClients(state_dir())
+        clients.register(client_words())
+        speaker = AgentsOwnHooks(self.agents, clients, lambda agent: dialect(agent).process.pipes)
+        self.hooks = HookDoor(pipeline, self.agents, speaker)
         self.path = socket_path()
         self._ended = threading.Event()
         self._outdated = False
@@ -234,7 +239,7 @@ class Server:
         if request.words[0] != "hook" or len(request.words) != 4:
             raise InputError("This is not a request we know.")
         try:
-            line = _Line(connection, float(request.words[3]), self._ended)
+            line = _Line(connection, request, self._ended)
             reply = self.hooks.handle(request, peer, line)
         except wire.Gone:
             raise
@@ -282,11 +287,18 @@ _NOBODY = Peer(0, os.geteuid())
 class _Line(Waiting):
     """The connection of a hook that waits for a person."""
 
-    def __init__(self, connection: socket.socket, seconds: float, ended: threading.Event) -> None:
+    def __init__(self, connection: socket.socket, request: wire.Request, ended: threading.Event) -> None:
         self._connection, self._ended = connection, ended
+        self.words, self._has_streams = request.words[1:], wire.STREAMS in request.facts
+        seconds = float(self.words[2])
         self.deadline = time.monotonic() + max(1.0, seconds - 3.0)
         # The first sign of life goes out at once: a hook that got one comes back when we end.
         self._said = float("-inf")
+
+    def streams(self) -> list[int]:
+        if not self._has_streams:
+            return []
+        return wire.ask_for_streams(self._connection, time.monotonic() + REQUEST_SECONDS)
 
     def still_here(self) -> bool:
         if not wire.is_open(self._connection):

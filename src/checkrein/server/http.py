@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,14 @@ def token() -> str:
 class _Patient(Waiting):
     """A caller on the other side of HTTP cannot be told that we are still here; it waits or it goes."""
 
+    # A caller over HTTP has no process to look at, so nothing that it says gives anything.
+    words: Sequence[str] = ()
+
     def __init__(self) -> None:
         self.deadline = time.monotonic() + WAIT_SECONDS
+
+    def streams(self) -> list[int]:
+        return []
 
     def still_here(self) -> bool:
         return True

@@ -17,8 +17,22 @@ from patience import PATIENCE, until
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 
 
+class Believed:
+    """Takes every hook for the agent's own, unless the test says why it is not."""
+
+    why = ""
+
+    def refusal(self, session, peer, words, streams):
+        return self.why
+
+
 class Line:
     """A hook process that waits for as long as the test says."""
+
+    words = ()
+
+    def streams(self):
+        return []
 
     def __init__(self, seconds=PATIENCE):
         self.deadline = time.monotonic() + seconds
@@ -33,7 +47,8 @@ class Agent:
 
     def __init__(self, pipeline, project):
         self.pipeline, self.project = pipeline, project
-        self.door = HookDoor(pipeline, Agents(pipeline.store, pipeline.ledger, pipeline.clock))
+        self.speaker = Believed()
+        self.door = HookDoor(pipeline, Agents(pipeline.store, pipeline.ledger, pipeline.clock), self.speaker)
         self.line = Line()
         self.process = os.getpid()
 

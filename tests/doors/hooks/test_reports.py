@@ -1,14 +1,12 @@
 """What an agent reports is recorded once, and only its own hooks report."""
 
 import json
-import os
-import subprocess
 
 import pytest
 
 from checkrein.ledger.entries import fold
 from checkrein.store import records
-from doors.hooks.agent import ATTENDED, Agent, later, question, said
+from doors.hooks.agent import ATTENDED, Agent, Line, later, question, said
 from patience import PATIENCE
 
 
@@ -64,6 +62,33 @@ def test_a_yes_in_the_dialog_is_known_by_the_outcome(agent):
     assert answers == [("", "", 0)]
 
 
+@pytest.mark.invariant("a report answers only what was asked in the agent's own dialog")
+def test_a_report_answers_no_question_whose_hook_waits_with_us(agent):
+    answers = []
+    with agent.pipeline.broker.attending():
+        thread = later(lambda: answers.append(agent.call("make release")))
+        asked = question(agent)
+        agent.done("make release")
+        (entry,) = agent.entries()
+        assert (entry.answer, entry.completed_at) == (None, None)
+        agent.pipeline.answer(asked.entry, "denied", actor="ada", channel="inbox")
+        thread.join(PATIENCE)
+    assert said(answers[0]) == "deny"
+
+
+@pytest.mark.invariant("a report answers only what was asked in the agent's own dialog")
+def test_a_report_of_a_headless_session_answers_nothing(agent):
+    with agent.pipeline.broker.attending():
+        line = Line()
+        thread = later(agent.call, "make release", line=line)
+        question(agent)
+        line.open = False
+        thread.join(PATIENCE)
+    agent.done("make release")
+    (entry,) = agent.entries()
+    assert entry.answer == "cancelled"
+
+
 @pytest.mark.invariant("a call that was changed in the dialog is no yes to the one we asked about")
 def test_a_call_changed_in_the_dialog_is_no_yes_to_the_one_asked_about(agent, user_settings):
     user_settings('[approval]\nremember_native = "session"')
@@ -83,27 +108,19 @@ def test_folding_shows_the_whole_story(agent):
     assert fold(records.of_entries(agent.pipeline.store, [entry.id]))[0].result == "success"
 
 
-@pytest.fixture
-def tool():
-    """Something the agent runs."""
-    running = subprocess.Popen(["sleep", "600"])
-    yield running.pid
-    running.kill()
-    running.wait()
-
-
-@pytest.mark.invariant("what an agent runs earns no trust by reporting, nor does its report stand for a yes")
-def test_what_an_agent_runs_neither_reports_nor_types_for_anybody(agent, tool):
-    agent.send("SessionStart", facts=ATTENDED | {"CLAUDE_PID": str(os.getppid())}, source="startup")
-    assert said(agent.call("touch made")) == "ask"
-    agent.process = tool
+def test_an_event_that_is_not_the_agents_own_word_has_no_effect(agent):
+    assert said(agent.call("touch made", facts=ATTENDED)) == "ask"
+    agent.speaker.why = "it comes from something the agent runs"
     agent.done("touch made")
+    agent.send("Stop", stop_hook_active=False)
     (asked,) = agent.entries()
     assert (asked.answer, asked.completed_at) == (None, None)
     stopped = agent.send("UserPromptExpansion", "gate", command_name="auditing", prompt="/auditing")
     assert stopped[0]["decision"] == "block"
-    assert agent.kinds().count("request_refused") == 2
-    agent.process = os.getpid()
+    # Reported, stopped, typed: each is on the record, once.
+    agent.done("touch made")
+    assert agent.kinds().count("request_refused") == 3
+    agent.speaker.why = ""
     agent.done("touch made")
     (ran,) = agent.entries()
     assert (ran.answer, ran.channel, ran.result) == ("approved", "agent", "success")

@@ -436,3 +436,15 @@ def test_a_question_nobody_comes_back_to_expires(ground):
     ground.clock.now += 100_000
     approvals.sweep(ground.pipeline)
     assert ground.agent.entries()[0].answer == "expired"
+
+
+@pytest.mark.invariant("an answer is told to no process that could not have waited for it")
+def test_a_process_that_is_not_the_agents_hook_hears_no_earlier_answer(ground):
+    entry = ground.ask()
+    ground.restart()
+    ground.say(entry)
+    ground.agent.speaker.why = "it comes from something the agent runs"
+    # Nobody can be asked now, so the same call anew is refused.
+    assert said(ground.agent.call("make release")) == "deny"
+    ground.agent.speaker.why = ""
+    assert ground.count("asked") == 1

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 from checkrein import Denied, Gate, Suspended
 from checkrein.agents import Agents
@@ -14,6 +13,7 @@ from checkrein.doors.hooks.door import HookDoor
 from checkrein.ledger.query import Filter, entries
 from checkrein.peers import Peer
 from checkrein.wire import Request
+from doors.hooks.agent import Believed, Line
 from doors.library.behaviour import Heard, expected, project_for, seed_trust, write_settings
 from patience import PATIENCE
 
@@ -133,19 +133,12 @@ class RemoteRoom:
         self.program.stdout.close()
 
 
-class Line:
-    deadline = time.monotonic() + 10**6
-
-    def still_here(self):
-        return True
-
-
 def hooks(case, folder, pipeline):
     """As Claude Code's hook, with a person before the agent."""
     project = project_for(case, folder)
     write_settings(case)
     seed_trust(case, pipeline.store, project, pipeline.clock())
-    door = HookDoor(pipeline, Agents(pipeline.store, pipeline.ledger, pipeline.clock))
+    door = HookDoor(pipeline, Agents(pipeline.store, pipeline.ledger, pipeline.clock), Believed())
     if case.phase in ("planning", "building", "auditing"):
         switch(pipeline, case.phase, "ada", "test", project=project)
     body = {

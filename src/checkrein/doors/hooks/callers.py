@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from checkrein.agents import Agents, Marks, own_user
+from checkrein.agents import Agents, Marks, agent_process, own_user
 from checkrein.call import ToolCall
 from checkrein.doors.hooks.dialects import dialect
 from checkrein.doors.hooks.events import Event
-from checkrein.doors.hooks.registrations import recognise
 from checkrein.errors import InputError
 from checkrein.peers import Peer
 from checkrein.settings.project import project_of
@@ -36,6 +35,12 @@ class Callers:
             raise InputError("The folder in the hook payload cannot be used.") from None
         return self._agents.meet(event.agent, event.session, project, peer, marks_of(event.agent), facts)
 
+    def speaking(self, event: Event, facts: dict[str, str], peer: Peer) -> Session:
+        """The same; the agent's process is noted where its first event came from elsewhere."""
+        session = self.session(event, facts, peer)
+        known = session.process or agent_process(peer.pid, marks_of(event.agent), facts) is None
+        return session if known else self.session(event, facts, peer, again=True)
+
     def call(self, event: Event, session: Session) -> ToolCall:
         """The call an event is about."""
         return ToolCall(
@@ -49,11 +54,6 @@ class Callers:
             cwd=event.cwd or session.project,
             call_id=event.call_id,
         )
-
-
-def is_our_line(words: list[str]) -> bool:
-    """Whether these are the words of a shell that an agent runs our hook with."""
-    return len(words) > 2 and words[1].startswith("-") and recognise(" ".join(words[2:])) is not None
 
 
 def marks_of(agent: str) -> Marks:

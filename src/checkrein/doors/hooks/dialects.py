@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from checkrein.errors import InputError
+from checkrein.speakers import PipeRule
 
 AGENTS: tuple[str, ...] = ("claude-code", "codex", "gemini-cli", "copilot-cli", "cursor")
 _TABLES = Path(__file__).parent / "tables"
@@ -144,6 +145,7 @@ class Process(_Part, frozen=True, kw_only=True):
     names: tuple[str, ...]
     scripts: tuple[str, ...] = ()
     fact: str = ""
+    pipes: PipeRule = ""
 
 
 class Dialect(_Part, frozen=True, kw_only=True):

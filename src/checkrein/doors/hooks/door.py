@@ -27,19 +27,33 @@ from checkrein.doors.hooks.waiting import Questions, Waiting
 from checkrein.errors import InputError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
+from checkrein.speakers import HookSpeaker
 from checkrein.store.agents import Session
 from checkrein.wire import Request
 
 Handler = Callable[[Event, dict[str, str], Peer, Waiting | None], Reply]
 _GATED = ("call", "config", "expansion")
+# What gives something counts only as the agent's own word; by the name a refusal is recorded under.
+_GIVING = {
+    "done": "report",
+    "failed": "report",
+    "session_end": "session end",
+    "stop": "stop",
+    "prompt": "prompt",
+    "expansion": "phase.set",
+}
+# What may come late, from the spool: the end of a call that is on the record.
+_MAY_BE_LATE = frozenset({"done", "failed"})
+_REFUSALS_KEPT = 1_024
 _TOO_LONG = "The call is longer than 8 MiB, which we do not read."
 
 
 class HookDoor:
     """Every agent's hooks, over one pipeline."""
 
-    def __init__(self, pipeline: Pipeline, agents: Agents) -> None:
-        self.pipeline, self.agents = pipeline, agents
+    def __init__(self, pipeline: Pipeline, agents: Agents, speaker: HookSpeaker) -> None:
+        self.pipeline, self.agents, self._speaker = pipeline, agents, speaker
+        self._refused: dict[tuple[str, str, str, str], None] = {}
         self._callers, self._calls = Callers(agents), Calls(pipeline.store)
         self._resuming = Resuming(pipeline)
         self._questions = Questions(pipeline, self._resuming)
@@ -47,7 +61,7 @@ class HookDoor:
         self._subagents = Subagents(pipeline, self._calls)
         self._phases = phases.Phases(pipeline, agents, self._callers)
         self._unreadable = Unreadable(pipeline, self._callers.user)
-        reports = Reports(pipeline, agents, self._callers, self._calls, self._questions, self._subagents)
+        reports = Reports(pipeline, self._callers, self._calls, self._questions, self._subagents)
         # Every kind of event we do something about, by the name the agents' tables have for it.
         self._handlers: dict[str, Handler] = {
             "call": self._call,
@@ -78,16 +92,35 @@ class HookDoor:
                 return replies.silent()
             if not event.session:
                 raise InputError("The hook payload has no session id.")
+            # INVARIANT: what comes from the spool ends a call that is on the record, and nothing else.
+            if line is None and event.kind not in _MAY_BE_LATE:
+                return replies.silent()
+            if line is not None and event.kind in _GIVING:
+                session = self._callers.speaking(event, request.facts, peer)
+                if why := self._speaker.refusal(session, peer, line.words, line.streams):
+                    return self._unheard(event, session, why)
             return handler(event, request.facts, peer, line)
         except InputError as error:
             return self._unreadable.answer(request, error)
+
+    def _unheard(self, event: Event, session: Session, why: str) -> Reply:
+        """An event that is not the agent's own word: recorded once for each reason, and without effect."""
+        verb = _GIVING[event.kind]
+        mark = (session.agent, session.id, verb, why)
+        if mark not in self._refused:
+            while len(self._refused) >= _REFUSALS_KEPT:
+                del self._refused[next(iter(self._refused))]
+            self._refused[mark] = None
+            self.agents.refused(verb, why)
+        return self._phases.refused(event, session, why)
 
     def _call(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         """A call that has not run yet: the verdict, in the agent's words."""
         session = self._callers.session(event, facts, peer)
         call = self._callers.call(event, session)
         found = self._resuming.question(call, peer)
-        if found is not None and line is not None:
+        # INVARIANT: an answer is told to no process that could not have waited for it.
+        if found and line and not self._speaker.refusal(session, peer, line.words, line.streams):
             return self._asking.resumed(event, call, found, session, peer, line)
         decided = self._calls.heard(call, time.monotonic()) or self._decided(event, call, session, line)
         self._calls.opened(call, decided, time.monotonic())

@@ -5,19 +5,19 @@ The door calls it for every such event, also for those that come late, from the 
 
 from __future__ import annotations
 
-from checkrein.agents import Agents
 from checkrein.approval.families import family_of
 from checkrein.asking import Remember
 from checkrein.call import ToolCall
 from checkrein.core.lifecycle import State, state_of
 from checkrein.doors.hooks import replies, trustfiles
-from checkrein.doors.hooks.callers import Callers, is_our_line
+from checkrein.doors.hooks.callers import Callers
 from checkrein.doors.hooks.calls import Calls
 from checkrein.doors.hooks.events import Event
 from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.subagents import Subagents
 from checkrein.doors.hooks.waiting import Questions, Waiting
 from checkrein.errors import InputError
+from checkrein.finishing import Outcome
 from checkrein.ledger.query import get_entry
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
@@ -32,31 +32,29 @@ class Reports:
     def __init__(
         self,
         pipeline: Pipeline,
-        agents: Agents,
         callers: Callers,
         calls: Calls,
         questions: Questions,
         subagents: Subagents,
     ) -> None:
-        self._pipeline, self._agents, self._callers = pipeline, agents, callers
+        self._pipeline, self._callers = pipeline, callers
         self._calls, self._questions, self._subagents = calls, questions, subagents
 
     def ended(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         """A call ran, or failed: its outcome is recorded, and trust learns from it."""
-        session = self._callers.session(event, facts, peer)
-        # INVARIANT: what an agent runs earns no trust by reporting, nor does its report stand for a yes.
-        why = "" if line is None else self._agents.not_its_hook(session, peer, is_our_line)
-        if why:
-            self._agents.refused("report", why)
-            return replies.silent()
+        session, late = self._callers.session(event, facts, peer), line is None
         call = self._callers.call(event, session)
         entry = self._calls.ended(call)
         if entry is None:
             data = {"project": call.project, "session": call.session, "tool": call.name, "agent": call.agent}
             self._pipeline.note("unjudged", data)
             return replies.silent()
-        self._answered_in_dialog(entry, call)
-        self._pipeline.finish(entry, event.outcome or "unknown", output=event.output, evidence=event.evidence)
+        # INVARIANT: a report answers only what was asked in the agent's own dialog.
+        if not late and self._questions.in_dialog(session, entry):
+            self._answered_in_dialog(entry, call)
+        # INVARIANT: a report that comes late, from a file, earns no trust.
+        outcome = Outcome(entry, event.outcome or "unknown", event.output, event.evidence, earns=not late)
+        self._pipeline.finish_all([outcome])
         if call.tool == "Agent":
             self._subagents.ended(call.session, event.outcome)
         return replies.silent()

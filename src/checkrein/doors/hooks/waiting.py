@@ -5,7 +5,10 @@ The door and those who handle its events call it. No yes comes from here.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from checkrein.core import approvals
@@ -24,6 +27,12 @@ class Waiting(Protocol):
     """The hook process at the other end of the line."""
 
     deadline: float
+    # What follows the door file in its command line.
+    words: Sequence[str]
+
+    def streams(self) -> list[int]:
+        """Its standard input and output, which the caller closes; nothing where it does not pass them."""
+        ...
 
     def still_here(self) -> bool:
         """Whether it waits still; tells it that we do."""
@@ -35,11 +44,18 @@ class Questions:
 
     def __init__(self, pipeline: Pipeline, resuming: Resuming) -> None:
         self._pipeline, self._resuming = pipeline, resuming
+        # Questions whose gate waits for our answer: the agent runs nothing before it.
+        self._held: Counter[str] = Counter()
+
+    def in_dialog(self, session: Session, entry: str) -> bool:
+        """Whether the agent's own dialog asks this question, so that the call's report tells the answer."""
+        asks = replies.can_ask(dialect(session.agent)) and session.attended
+        return asks and not self._held[entry]
 
     def answer(self, entry: str, peer: Peer, line: Waiting, *, native: bool = False) -> Question | None:
         """The settled question; None when the hook, or the agent that ran it, went away before that."""
         broker, family = self._pipeline.broker, _family(peer)
-        with broker.awaiting(entry):
+        with broker.awaiting(entry), contextlib.nullcontext() if native else self._holding(entry):
             # A hook may outlive its agent, and then nobody would do what it is told.
             while line.still_here() and _family(peer) == family:
                 settled = broker.wait(entry, _TICK)
@@ -51,6 +67,15 @@ class Questions:
         if not native and not broker.is_awaited(entry):
             self._cancel(entry, "the agent stopped waiting")
         return None
+
+    @contextlib.contextmanager
+    def _holding(self, entry: str) -> Iterator[None]:
+        self._held[entry] += 1
+        try:
+            yield
+        finally:
+            self._held[entry] -= 1
+            self._held += Counter()  # without those that nobody holds any more
 
     def withdraw(self, session: Session, *, over: bool = False) -> None:
         """Questions the agent's own dialog answered with no (it tells nobody), or that nobody waits for."""

@@ -21,11 +21,11 @@ from checkrein.console.api.streams import Streams
 from checkrein.console.checking import Check
 from checkrein.console.feed import Feed
 from checkrein.console.signin import SignIn
-from checkrein.doors.gateway.http_peer import Holders as Peers
 from checkrein.errors import CheckreinError, InputError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.store import Store
+from checkrein.tcp_peers import TcpPeers
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
@@ -50,7 +50,7 @@ class Desk:
         self.pipeline = pipeline
         self.signin = SignIn()
         self.holders = Holders(pipeline.store, pipeline.clock)
-        self.peers = Peers()
+        self.peers = TcpPeers()
         self.streams = Streams()
         self.feed = Feed(pipeline.store)
         self.check = Check(pipeline)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from checkrein.doors.gateway.http_peer import Holders, _read_lsof
 from checkrein.peers import Peer
+from checkrein.tcp_peers import TcpPeers, _read_lsof
 from patience import PATIENCE
 
 CONNECT = """
@@ -47,25 +47,25 @@ def connect(listening):
 
 @pytest.mark.parametrize("family", ["4", "6"])
 def test_the_process_at_the_other_end_is_found(listening, connect, family):
-    holders, port = Holders(), listening.getsockname()[1]
+    finder, port = TcpPeers(), listening.getsockname()[1]
     for _ in range(2):
         pid, address = connect(family)
-        assert holders.find(address, port) == Peer(pid, os.getuid())
-        assert holders.find(address, port) == Peer(pid, os.getuid())
+        assert finder.find(address, port) == Peer(pid, os.getuid())
+        assert finder.find(address, port) == Peer(pid, os.getuid())
 
 
 def test_each_connection_has_its_own(listening, connect):
-    holders, port = Holders(), listening.getsockname()[1]
+    finder, port = TcpPeers(), listening.getsockname()[1]
     found = [connect() for _ in range(3)]
-    assert [holders.find(address, port).pid for _, address in found] == [pid for pid, _ in found]
+    assert [finder.find(address, port).pid for _, address in found] == [pid for pid, _ in found]
 
 
 def test_nobody_is_found_where_nobody_is(listening, connect, tmp_path):
-    holders, port = Holders(), listening.getsockname()[1]
+    finder, port = TcpPeers(), listening.getsockname()[1]
     _, address = connect()
-    assert holders.find((address[0], 1), port) is None
-    assert holders.find(address, port + 1) is None
-    assert Holders(tmp_path).find(address, port) is None
+    assert finder.find((address[0], 1), port) is None
+    assert finder.find(address, port + 1) is None
+    assert TcpPeers(tmp_path).find(address, port) is None
 
 
 def test_what_lsof_says_is_read():

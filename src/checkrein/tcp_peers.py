@@ -1,6 +1,7 @@
-"""Which process is at the other end of a loopback connection, as far as the system tells.
+"""Finds the process at the other end of a loopback TCP connection, from the system's own tables.
 
-The HTTP front asks before an answer counts as a person's. Where nobody is found, nobody is trusted.
+The gateway's HTTP front and the console ask before a request counts as a person's. A connection whose process
+is not found is trusted with nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LSOF = "/usr/sbin/lsof"
 _RECENT = 8
 
 
-class Holders:
+class TcpPeers:
     """Finds who holds the client's end of a connection; tries those first that were there before."""
 
     def __init__(self, proc: Path = _PROC) -> None:

@@ -9,6 +9,7 @@ from checkrein.peers import Peer
 from checkrein.tcp_peers import TcpPeers, _read_lsof
 from patience import PATIENCE
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 CONNECT = """
 import socket, sys
 family = socket.AF_INET6 if sys.argv[2] == "6" else socket.AF_INET
@@ -66,6 +67,47 @@ def test_nobody_is_found_where_nobody_is(listening, connect, tmp_path):
     assert finder.find((address[0], 1), port) is None
     assert finder.find(address, port + 1) is None
     assert TcpPeers(tmp_path).find(address, port) is None
+
+
+def table(*rows):
+    """The kernel's table of connections: local end, remote end, user and inode of each."""
+    lines = [f" 0: {here} {there} 01 0:0 00:0 0 {uid} 0 {inode} 1" for here, there, uid, inode in rows]
+    return "\n".join(["  sl  local_address rem_address", *lines, ""])
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """A `/proc` as the test writes it."""
+
+    def write(*rows, holding=None):
+        (tmp_path / "net").mkdir()
+        (tmp_path / "net" / "tcp").write_text(table(*rows))
+        for pid, inode in (holding or {}).items():
+            (tmp_path / str(pid) / "fd").mkdir(parents=True)
+            (tmp_path / str(pid) / "fd" / "3").symlink_to(f"socket:[{inode}]")
+        return TcpPeers(tmp_path)
+
+    return write
+
+
+@linux
+@pytest.mark.invariant("both ends of the connection are compared whole")
+def test_the_same_local_port_that_leads_to_another_address_is_another_connection(proc):
+    uid = os.geteuid()
+    finder = proc(
+        ("0100007F:9C40", "0200007F:1CA3", uid, 11),
+        ("0100007F:9C40", "0100007F:1CA3", uid, 22),
+        holding={501: 11, 502: 22},
+    )
+    assert finder.find(("127.0.0.1", 40000), 7331) == Peer(502, uid)
+
+
+@linux
+def test_of_another_user_the_system_shows_the_user_only(proc):
+    own, other = os.geteuid(), os.geteuid() + 1
+    finder = proc(("0100007F:9C40", "0100007F:1CA3", other, 11), ("0100007F:9C41", "0100007F:1CA3", own, 12))
+    assert finder.find(("127.0.0.1", 40000), 7331) == Peer(0, other)
+    assert finder.find(("127.0.0.1", 40001), 7331) is None
 
 
 def test_what_lsof_says_is_read():

@@ -16,10 +16,13 @@ from collections import deque
 from pathlib import Path
 
 from checkrein.peers import Peer
+from checkrein.runtime import LOOPBACK
 
 _PROC = Path("/proc")
 _LSOF = "/usr/sbin/lsof"
 _RECENT = 8
+# How the kernel's table begins an IPv4 address that an IPv6 socket uses.
+_MAPPED = f"{0:016X}{struct.unpack('=I', bytes((0, 0, 255, 255)))[0]:08X}"
 
 
 class TcpPeers:
@@ -30,7 +33,10 @@ class TcpPeers:
         self._recent: deque[int] = deque(maxlen=_RECENT)
 
     def find(self, client: tuple[str, int], port: int) -> Peer | None:
-        """The process whose connection from `client` leads to our `port`; takes some milliseconds."""
+        """The process whose connection from `client` leads to our `port`; takes some milliseconds.
+
+        Process 0 with a user: another user's process, which the system does not show us.
+        """
         if sys.platform != "linux":
             return _from_lsof(client, port)
         inode, uid = self._socket(client, port)
@@ -43,16 +49,18 @@ class TcpPeers:
                 if pid not in self._recent:
                     self._recent.append(pid)
                 return Peer(pid, uid)
-        return None
+        return Peer(0, uid) if uid != os.geteuid() else None
 
     def _socket(self, client: tuple[str, int], port: int) -> tuple[str, int]:
         """The number of the client's socket and whose it is; as IPv6 writes it where the client does."""
-        theirs, ours = _written(*client), f":{port:04X}"
-        for name in ("tcp", "tcp6"):
+        # INVARIANT: both ends of the connection are compared whole.
+        # One local port can lead to two servers: to ours, and to one on another address and our port.
+        theirs, ours = _written(*client), _written(LOOPBACK, port)
+        for name, prefix in (("tcp", ""), ("tcp6", _MAPPED)):
             with contextlib.suppress(OSError):
                 for line in (self._proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
                     words = line.split()
-                    if words[1].endswith(theirs) and words[2].endswith(ours):
+                    if words[1:3] == [prefix + theirs, prefix + ours]:
                         return words[9] if words[9] != "0" else "", int(words[7])
         return "", -1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -9,10 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from checkrein.agents import Agents
 from checkrein.console.app import build
 from checkrein.console.desk import Desk
+from checkrein.console.guard import CONNECTION
+from checkrein.console.peer_check import Connection, FindPeer
 from checkrein.errors import StoreError
 from checkrein.pipeline import Pipeline
 from checkrein.runtime import LOOPBACK, listen_on_loopback
@@ -25,6 +29,14 @@ _START_SECONDS, _STOP_SECONDS = 10.0, 3.0
 _BACKLOG = 128
 
 
+class Protocol(H11Protocol):
+    """HTTP whose requests carry the connection they came by."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, CONNECTION: Connection(self.client)}
+
+
 class Console:
     """Pages over one pipeline. Safe to `start` once; `link` is for a person only."""
 
@@ -35,8 +47,9 @@ class Console:
         stop: Callable[[], None] | None = None,
         gateway: Callable[[], Gateway] | None = None,
         chat: Callable[[], Chat] | None = None,
+        find_peer: FindPeer | None = None,
     ) -> None:
-        self.desk = Desk(pipeline, agents, stop, gateway, chat)
+        self.desk = Desk(pipeline, agents, stop, gateway, chat, find_peer)
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
@@ -53,7 +66,7 @@ class Console:
             uvicorn.Config(
                 build(self.desk),
                 loop="asyncio",
-                http="h11",
+                http=Protocol,
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -42,6 +42,7 @@ from checkrein.console.views import (
 )
 from checkrein.console.visits import Handler, endpoint
 
+_FORGET_SECONDS = 1.0
 PAGES: dict[str, Handler] = {
     "/": inbox.show,
     "/inbox": inbox.show,
@@ -174,13 +175,23 @@ def build(desk: Desk) -> ASGIApp:
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    watching = asyncio.create_task(app.state.desk.feed.run())
+    desk: Desk = app.state.desk
+    running = [asyncio.create_task(desk.feed.run()), asyncio.create_task(_forget_links(desk))]
     try:
         yield
     finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
+        for each in running:
+            each.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await each
+        desk.signin.end_links()
+
+
+async def _forget_links(desk: Desk) -> None:
+    """Files that sign a browser in go when their time is over, also when nobody asks for anything."""
+    while True:
+        await asyncio.sleep(_FORGET_SECONDS)
+        desk.signin.forget()
 
 
 async def _no_page(_request: Request, error: Exception) -> Response:

@@ -179,8 +179,19 @@ def test_a_connection_whose_process_ended_is_looked_up_again(line, finder):
         finder.answer = lambda *_: Peer(child.pid, os.geteuid())
         assert status(line) == 401
         child.kill()
+    # Its parent holds the connection still.
+    finder.answer = lambda *_: Peer(os.getpid(), os.geteuid())
+    assert status(line) == 401
     finder.answer = lambda *_: None
-    assert status(line) == 403
+    assert status(line) == 401
+    with subprocess.Popen(["sleep", "600"]) as child:
+        finder.answer = lambda *_: Peer(child.pid, os.geteuid())
+        other = http.client.HTTPConnection("127.0.0.1", line.port, timeout=PATIENCE)
+        assert status(other) == 401
+        child.kill()
+    finder.answer = lambda *_: None
+    assert status(other) == 403
+    other.close()
 
 
 @CHECKED

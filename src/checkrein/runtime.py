@@ -69,6 +69,16 @@ def socket_path() -> Path:
     return Path(tempfile.gettempdir()) / f"checkrein-{os.getuid()}" / name
 
 
+def console_socket_path() -> Path:
+    """The console's own socket, for connections that SSH forwards."""
+    return socket_path().with_suffix(".web")
+
+
+def sign_in_folder() -> Path:
+    """Where the files lie that sign a browser in."""
+    return socket_path().with_suffix(".signin")
+
+
 def private_folder(folder: Path) -> Path:
     """A folder only its owner can enter; one that belongs to somebody else is refused."""
     try:
@@ -83,6 +93,23 @@ def private_folder(folder: Path) -> Path:
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror}.", remedy="Make it a folder of your own.") from error
     return folder
+
+
+def listen_on_path(path: Path, backlog: int) -> socket.socket:
+    """A listening Unix socket only its owner can reach; what lies there is left over and goes."""
+    private_folder(path.parent)
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+        listener.listen(backlog)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
 
 
 def listen_on_loopback(ports: Iterable[int], backlog: int) -> socket.socket | None:

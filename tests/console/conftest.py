@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 import mcp_echo
+from checkrein import peers
 from checkrein.agents import Agents
 from checkrein.authority.phase import switch
 from checkrein.call import tool_call
@@ -18,6 +19,7 @@ from checkrein.console.serving import Console
 from checkrein.doors.chat.chat import Chat
 from checkrein.doors.gateway.gateway import Gateway
 from checkrein.store.agents import Session, put_session
+from checkrein.tcp_peers import TcpPeers
 from console.browsing import CHROMIUM, SWITCHES
 from console.listening import Listener
 from notebook import Notes
@@ -130,9 +132,44 @@ def serve(listener):
         listener.end(each)
 
 
+class Finder:
+    """Finds the process at the other end of a connection, as the system says or as a test wants it."""
+
+    def __init__(self):
+        self.answer, self.asked = TcpPeers().find, 0
+
+    def __call__(self, address, port):
+        self.asked += 1
+        return self.answer(address, port)
+
+
 @pytest.fixture
-def console(pipeline, agents, gateway, chat, serve):
-    return serve(Console(pipeline, agents, None, gateway, chat))
+def finder():
+    return Finder()
+
+
+@pytest.fixture
+def met(pipeline):
+    """Makes the process that runs the tests one that a gated agent started: whatever it starts is, too."""
+
+    def make():
+        me = peers.process(os.getpid())
+        session = Session(
+            agent="claude-code",
+            id="s9",
+            project="",
+            started_at=1.0,
+            process=me.pid,
+            process_started=me.started,
+        )
+        pipeline.store.write(lambda tx: put_session(tx, session))
+
+    return make
+
+
+@pytest.fixture
+def console(pipeline, agents, gateway, chat, serve, finder):
+    return serve(Console(pipeline, agents, None, gateway, chat, finder))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import threading
 import uvicorn
 
 from checkrein.console.app import build
+from checkrein.console.serving import Protocol
 from checkrein.runtime import listen_on_loopback
 from patience import PATIENCE, until
 
@@ -21,7 +22,7 @@ class Listener:
         config = uvicorn.Config(
             self,
             loop="asyncio",
-            http="h11",
+            http=Protocol,
             ws="none",
             lifespan="on",
             log_config=None,

@@ -78,6 +78,31 @@ def test_neither_links_nor_sessions_grow_without_end(signin):
     assert 0 < len(alive) < 60
 
 
+def test_what_stands_for_a_link_ends_with_it_however_it_ends(signin):
+    ended = []
+
+    def link(name):
+        return signin.link(lambda: ended.append(name))
+
+    used, late = link("used"), link("late")
+    assert signin.open(used)
+    assert signin.open(used) is None
+    assert ended == ["used"]
+    signin.clock.now += LINK_SECONDS
+    assert signin.open(late) is None
+    signin.forget()
+    assert ended == ["used", "late"]
+    link("crowded out")
+    for _ in range(50):
+        signin.link()
+    assert ended == ["used", "late", "crowded out"]
+    link("at the end")
+    opened = signin.open(signin.link())
+    signin.end_links()
+    assert ended[3:] == ["at the end"]
+    assert signin.session([opened.cookie], opened.place)
+
+
 def test_what_is_told_is_told_once(signin):
     opened = signin.open(signin.link())
     session = signin.session([opened.cookie], opened.place)

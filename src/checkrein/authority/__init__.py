@@ -22,6 +22,7 @@ from checkrein.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
+    from checkrein.authority.console import Console
     from checkrein.authority.gateway import Gateway
 
 Params = dict[str, Any]
@@ -40,7 +41,8 @@ class Asked(msgspec.Struct, frozen=True):
     agents: Agents
     peer: Peer
     stop: Callable[[], None] | None = None
-    console: Callable[[], str] | None = None
+    # The console of the server, made when it is first asked for.
+    console: Callable[[], Console] | None = None
     # A browser that signed in through a link only a person can get; its user is the actor.
     signed_in: bool = False
     # The gateway of the server, made when it is first asked for.

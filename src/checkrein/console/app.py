@@ -42,6 +42,7 @@ from checkrein.console.views import (
 )
 from checkrein.console.visits import Handler, endpoint
 
+_FORGET_SECONDS = 1.0
 PAGES: dict[str, Handler] = {
     "/": inbox.show,
     "/inbox": inbox.show,
@@ -133,8 +134,8 @@ ACTIONS: dict[str, Handler] = {
 }
 
 
-def build(desk: Desk) -> ASGIApp:
-    """The application; `desk.port` is set before the first request comes."""
+def routes() -> list[BaseRoute]:
+    """Every address there is."""
     inside: list[BaseRoute] = [
         Route("/feed", entrance.feed, methods=["GET"]),
         Route("/chat/{id}/live", chat_live.live, methods=["GET"]),
@@ -142,32 +143,55 @@ def build(desk: Desk) -> ASGIApp:
     ]
     inside += [Route(path, endpoint(handler), methods=["GET"]) for path, handler in PAGES.items()]
     inside += [Route(path, endpoint(handler), methods=["POST"]) for path, handler in ACTIONS.items()]
+    return [
+        Mount("/at/{place}", routes=inside),
+        Route(f"{API}/{{rest:path}}", for_programs, methods=METHODS),
+        Route("/signin", entrance.sign_in, methods=["POST"]),
+        Route("/signin/{secret}", entrance.sign_in, methods=["GET"]),
+        Mount("/static", StaticFiles(directory=FOLDER / "static")),
+        Route("/{rest:path}", entrance.outside, methods=["GET"]),
+    ]
+
+
+def build(desk: Desk) -> ASGIApp:
+    """The application; `desk.port` is set before the first request comes."""
     app = Starlette(
-        routes=[
-            Mount("/at/{place}", routes=inside),
-            Route(f"{API}/{{rest:path}}", for_programs, methods=METHODS),
-            Route("/signin/{secret}", entrance.sign_in, methods=["GET"]),
-            Mount("/static", StaticFiles(directory=FOLDER / "static")),
-            Route("/{rest:path}", entrance.outside, methods=["GET"]),
-        ],
+        routes=routes(),
         exception_handlers={HTTPException: _no_page, TooLarge: _too_large, Exception: _broken},
         lifespan=_lifespan,
     )
     app.state.desk = desk
     app.router.redirect_slashes = False
     # Outermost: also what is said about a failure is dressed.
-    return Guard(app, desk.hosts, refused=desk.refused, failed=desk.failed)
+    return Guard(
+        app,
+        desk.hosts,
+        judge=desk.judge,
+        refused=desk.refused,
+        turned_away=desk.turned_away,
+        failed=desk.failed,
+    )
 
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    watching = asyncio.create_task(app.state.desk.feed.run())
+    desk: Desk = app.state.desk
+    running = [asyncio.create_task(desk.feed.run()), asyncio.create_task(_forget_links(desk))]
     try:
         yield
     finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
+        for each in running:
+            each.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await each
+        desk.signin.end_links()
+
+
+async def _forget_links(desk: Desk) -> None:
+    """Files that sign a browser in go when their time is over, also when nobody asks for anything."""
+    while True:
+        await asyncio.sleep(_FORGET_SECONDS)
+        desk.signin.forget()
 
 
 async def _no_page(_request: Request, error: Exception) -> Response:

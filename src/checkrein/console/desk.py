@@ -20,12 +20,13 @@ from checkrein.console.api.holders import Holders
 from checkrein.console.api.streams import Streams
 from checkrein.console.checking import Check
 from checkrein.console.feed import Feed
+from checkrein.console.peer_check import Connection, FindPeer, PeerCheck, PeerVerdict
 from checkrein.console.signin import SignIn
-from checkrein.doors.gateway.http_peer import Holders as Peers
 from checkrein.errors import CheckreinError, InputError
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
 from checkrein.store import Store
+from checkrein.tcp_peers import TcpPeers
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
@@ -46,11 +47,12 @@ class Desk:
         stop: Callable[[], None] | None,
         gateway: Callable[[], Gateway] | None = None,
         chat: Callable[[], Chat] | None = None,
+        find_peer: FindPeer | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.signin = SignIn()
         self.holders = Holders(pipeline.store, pipeline.clock)
-        self.peers = Peers()
+        self._peer_check = PeerCheck(agents, find_peer or TcpPeers().find)
         self.streams = Streams()
         self.feed = Feed(pipeline.store)
         self.check = Check(pipeline)
@@ -73,6 +75,17 @@ class Desk:
 
     def now(self) -> float:
         return self.pipeline.clock()
+
+    def judge(self, connection: Connection) -> PeerVerdict:
+        """Whether the process at the other end may use this port at all."""
+        return self._peer_check.judge(connection, self.port)
+
+    def turned_away(self, shown: list[str], why: str) -> None:
+        """Record a request that was not served for its process's sake, and whose token it showed, if any."""
+        with contextlib.suppress(CheckreinError):
+            token = self.holders.holder(shown[0]) if len(shown) == 1 else None
+            what = f"a program showed the token {token.name}" if token else "a request came"
+            self.refused(f"{what}, and {why}")
 
     def refused(self, why: str) -> None:
         """Record that somebody tried what only a signed-in person may do; a flood of it is recorded once."""

@@ -14,15 +14,22 @@ from checkrein.console.desk import Desk
 from checkrein.console.feed import MOST_LISTENERS
 from checkrein.console.rendering import page
 from checkrein.console.signin import Signed, cookie_header
-from checkrein.console.visits import Visit, signed, signed_out
+from checkrein.console.visits import Visit, failed, form_of, signed, signed_out
+from checkrein.errors import CheckreinError
 
 
 async def sign_in(request: Request) -> Response:
-    """Turn the link into a cookie. A page that leads on, not a redirect: a browser that came from another
-    site would not send a strict cookie along with one.
+    """Turn the secret of a link, or of the form `checkrein open` shows the browser, into a cookie.
+
+    A page that leads on, not a redirect: a browser that came from another site would not send a strict cookie
+    along with one.
     """
     desk: Desk = request.app.state.desk
-    opened = desk.signin.open(request.path_params["secret"])
+    try:
+        secret = request.path_params.get("secret") or (await form_of(request)).text("secret")
+    except CheckreinError as error:
+        return failed(error)
+    opened = desk.signin.open(secret)
     if opened is None:
         await run_in_threadpool(desk.refused, "a sign-in link was used, old or made up")
         text = "This link was used already, or is more than a minute old."

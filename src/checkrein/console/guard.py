@@ -10,6 +10,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from checkrein.console.peer_check import Connection, PeerVerdict
+from checkrein.console.rendering import page
+from checkrein.peers import Peer
+
 LARGEST_BODY = 4 << 20
 # What is said with files, and a conversation that comes back.
 LARGEST_UPLOAD = 16 << 20
@@ -34,6 +38,11 @@ _SAFE = ("GET", "HEAD")
 _SUSPICIOUS = (403, 421)
 _METHODS = (*_SAFE, "POST")
 _API_METHODS = (*_METHODS, "PATCH", "DELETE")
+# What of a connection and of its process a request carries, as `request.state`.
+CONNECTION, PEER = "connection", "peer"
+_SIGN_IN = "/signin"
+_REMEDY = "Start the program from a terminal of your own."
+_NOT_CHECKED = "whose it is could not be checked"
 _CODES = {400: "input.invalid", 403: "other_site", 405: "no_such_method", 413: "too_large", 421: "other_host"}
 
 
@@ -49,10 +58,13 @@ class Guard:
         app: ASGIApp,
         hosts: Callable[[], frozenset[str]],
         *,
+        judge: Callable[[Connection], PeerVerdict],
         refused: Callable[[str], None],
+        turned_away: Callable[[list[str], str], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        self._app, self._hosts, self._note, self._failed = app, hosts, refused, failed
+        self._app, self._hosts, self._judge, self._failed = app, hosts, judge, failed
+        self._note, self._turned_away = refused, turned_away
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -72,10 +84,25 @@ class Guard:
                 await run_in_threadpool(self._note, why)
             await _refusal(scope["path"], status, why)(scope, receive, dressed)
             return
+        verdict = await run_in_threadpool(self._verdict, _connection(scope))
+        if verdict.refusal:
+            shown = Headers(scope=scope).getlist("authorization")
+            await run_in_threadpool(self._turned_away, shown, verdict.refusal)
+            await _not_a_person(scope["path"], verdict.refusal)(scope, receive, dressed)
+            return
+        scope.setdefault("state", {})[PEER] = verdict.peer
         try:
             await self._app(scope, _limited(receive, _largest(scope["path"])), dressed)
         except Exception as error:  # noqa: BLE001 - its page has been sent; the others notice nothing
             self._failed(error)
+
+    def _verdict(self, connection: Connection) -> PeerVerdict:
+        # INVARIANT: a process that cannot be checked is not served.
+        try:
+            return self._judge(connection)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the request goes no further
+            self._failed(error)
+            return PeerVerdict(Peer(0, -1), _NOT_CHECKED)
 
     def _refused(self, scope: Scope) -> tuple[int, str]:
         """Why this request goes no further, and its status; 0 and nothing if it does."""
@@ -84,12 +111,16 @@ class Guard:
         if headers.getlist("host") not in [[host] for host in hosts]:
             return 421, "This console answers to 127.0.0.1 and localhost only."
         origins = headers.getlist("origin")
-        if origins and origins != [f"http://{headers['host']}"]:
+        # INVARIANT: a page without an origin may send the form that signs in and nothing else.
+        # `checkrein open` shows the browser a file, and files have none.
+        from_file = scope["method"] == "POST" and scope["path"] == _SIGN_IN and origins == ["null"]
+        if origins and origins != [f"http://{headers['host']}"] and not from_file:
             return 403, "Another site asked for this."
         if scope["method"] not in (_API_METHODS if _API.match(scope["path"]) else _METHODS):
             return 405, "This cannot be done."
         # INVARIANT: nothing is changed for another page, also not one on another port of this machine.
-        if scope["method"] not in _SAFE and headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        foreign = headers.get("sec-fetch-site", "same-origin") != "same-origin"
+        if scope["method"] not in _SAFE and foreign and not from_file:
             return 403, "Another site asked for this."
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or len(length) > 12:
@@ -107,6 +138,20 @@ def _refusal(path: str, status: int, why: str) -> Response:
         told = {"code": _CODES.get(status, "error"), "message": why, "remedy": ""}
         return JSONResponse({"error": told}, status)
     return PlainTextResponse(f"{why}\n", status)
+
+
+def _connection(scope: Scope) -> Connection:
+    """As the server keeps it; a new one, known to nothing, where it keeps none."""
+    kept = scope.get("state", {}).get(CONNECTION)
+    return kept if isinstance(kept, Connection) else Connection(scope.get("client"))
+
+
+def _not_a_person(path: str, why: str) -> Response:
+    """Why a process is not served, and what its user does instead."""
+    if _API.match(path):
+        text = f"Only a person's own programs may do this, and {why}."
+        return JSONResponse({"error": {"code": "person.only", "message": text, "remedy": _REMEDY}}, 403)
+    return page("refused.html", 403, why=why)
 
 
 def _limited(receive: Receive, largest: int) -> Receive:

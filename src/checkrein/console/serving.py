@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from checkrein.agents import Agents
+from checkrein.console import signin_file
 from checkrein.console.app import build
 from checkrein.console.desk import Desk
+from checkrein.console.guard import CONNECTION
+from checkrein.console.peer_check import Connection, FindPeer
 from checkrein.errors import StoreError
+from checkrein.peers import peer_of
 from checkrein.pipeline import Pipeline
-from checkrein.runtime import LOOPBACK, listen_on_loopback
+from checkrein.runtime import LOOPBACK, console_socket_path, listen_on_loopback, listen_on_path
 
 if TYPE_CHECKING:
     from checkrein.authority.chat import Chat
@@ -23,6 +32,17 @@ if TYPE_CHECKING:
 
 _START_SECONDS, _STOP_SECONDS = 10.0, 3.0
 _BACKLOG = 128
+
+
+class Protocol(H11Protocol):
+    """HTTP whose requests carry the connection they came by."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        line: socket.socket = transport.get_extra_info("socket")
+        # The kernel itself says who connected to a Unix socket.
+        peer = peer_of(line) if line.family == socket.AF_UNIX else None
+        self.app_state = {**self.app_state, CONNECTION: Connection(self.client, peer)}
 
 
 class Console:
@@ -35,11 +55,13 @@ class Console:
         stop: Callable[[], None] | None = None,
         gateway: Callable[[], Gateway] | None = None,
         chat: Callable[[], Chat] | None = None,
+        find_peer: FindPeer | None = None,
     ) -> None:
-        self.desk = Desk(pipeline, agents, stop, gateway, chat)
+        self.desk = Desk(pipeline, agents, stop, gateway, chat, find_peer)
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self._socket: socket.socket | None = None
+        self._sockets: list[socket.socket] = []
+        self.socket = ""
 
     @property
     def port(self) -> int:
@@ -47,13 +69,15 @@ class Console:
 
     def start(self, port: int) -> int:
         """Listen, on another port where this one is taken; the port that was found."""
-        self._socket = _listening(port)
-        self.desk.port = self._socket.getsockname()[1]
+        on_port = _listening(port)
+        self.desk.port = on_port.getsockname()[1]
+        self._sockets = [on_port, *self._listen_on_path()]
+        signin_file.clear()
         self._server = uvicorn.Server(
             uvicorn.Config(
                 build(self.desk),
                 loop="asyncio",
-                http="h11",
+                http=Protocol,
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -66,7 +90,7 @@ class Console:
             )
         )
         self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="checkrein-console", daemon=True
+            target=self._server.run, args=(self._sockets,), name="checkrein-console", daemon=True
         )
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
@@ -84,6 +108,24 @@ class Console:
         """A one-time address to sign in with: good for a minute, for one browser."""
         return f"{self.address}/signin/{self.desk.signin.link()}"
 
+    def sign_in_file(self) -> str:
+        """Path of a page that signs the browser in which opens it: as good as a link, and as long."""
+        path = signin_file.new_path()
+        secret = self.desk.signin.link(partial(signin_file.remove, path))
+        signin_file.write(path, self.address, secret)
+        return str(path)
+
+    def _listen_on_path(self) -> list[socket.socket]:
+        """A socket for SSH: the system does not show which process forwards a connection to a port."""
+        path = console_socket_path()
+        try:
+            found = listen_on_path(path, _BACKLOG)
+        except (OSError, StoreError):
+            # The port is there all the same.
+            return []
+        self.socket = str(path)
+        return [found]
+
     def stop(self) -> None:
         """End the open pages' lines, then listening."""
         server, self._server = self._server, None
@@ -97,8 +139,11 @@ class Console:
             server.force_exit = True
             self._thread.join(_STOP_SECONDS)
         self.desk.check.join(_STOP_SECONDS)
-        if self._socket is not None:
-            self._socket.close()
+        for each in self._sockets:
+            each.close()
+        if self.socket:
+            with contextlib.suppress(OSError):
+                Path(self.socket).unlink()
 
 
 def _listening(port: int) -> socket.socket:

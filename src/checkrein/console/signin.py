@@ -1,6 +1,6 @@
-"""Who may see the console: one-time links, then a cookie and a place of its own for each browser.
+"""Who may see the console: one-time secrets, then a cookie and a place of its own for each browser.
 
-Links and sessions live in memory and only as hashes; a restart of the server ends them all.
+They and the sessions live in memory and only as hashes; a restart of the server ends them all.
 """
 
 from __future__ import annotations
@@ -45,23 +45,37 @@ class Opened(msgspec.Struct, frozen=True):
     place: str
 
 
+class _Link(msgspec.Struct, frozen=True):
+    """How long a secret is good, and what is done once it no longer is."""
+
+    until: float
+    ended: Callable[[], None]
+
+
+def _nothing() -> None:
+    pass
+
+
 class SignIn:
     """The table of links and sessions."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._links: dict[bytes, float] = {}
+        self._links: dict[bytes, _Link] = {}
         self._sessions: dict[bytes, Signed] = {}
 
-    def link(self) -> str:
-        """The secret of a new link: 32 random bytes, good for a minute and for one browser."""
+    def link(self, ended: Callable[[], None] = _nothing) -> str:
+        """A new secret: 32 random bytes, good for a minute and for one browser.
+
+        `ended` is called once, when it was used, ran out, or had to make room.
+        """
         made = secrets.token_urlsafe(32)
         with self._lock:
             self._forget()
             while len(self._links) >= _MOST_LINKS:
-                del self._links[next(iter(self._links))]
-            self._links[_hashed(made)] = self._clock() + LINK_SECONDS
+                self._end(next(iter(self._links)))
+            self._links[_hashed(made)] = _Link(self._clock() + LINK_SECONDS, ended)
         return made
 
     def open(self, secret: str) -> Opened | None:
@@ -73,7 +87,7 @@ class SignIn:
             # INVARIANT: a link opens one session, whoever is first.
             if not found:
                 return None
-            del self._links[found[0]]
+            self._end(found[0])
             while len(self._sessions) >= _MOST_SESSIONS:
                 oldest = min(self._sessions, key=lambda each: self._sessions[each].used_at)
                 del self._sessions[oldest]
@@ -107,10 +121,24 @@ class SignIn:
             self._forget()
             return any(each is session for each in self._sessions.values())
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Drop what has run out."""
+        with self._lock:
+            self._forget()
+
+    def end_links(self) -> None:
+        """Nobody signs in by what was handed out so far."""
+        with self._lock:
+            for key in list(self._links):
+                self._end(key)
+
+    def _end(self, key: bytes) -> None:
+        self._links.pop(key).ended()
+
+    def _forget(self) -> None:
         now = self._clock()
-        self._links = {key: until for key, until in self._links.items() if until > now}
+        for key in [key for key, link in self._links.items() if link.until <= now]:
+            self._end(key)
         self._sessions = {
             key: each for key, each in self._sessions.items() if each.used_at + IDLE_SECONDS > now
         }

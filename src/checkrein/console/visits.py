@@ -86,7 +86,7 @@ def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
                 await run_in_threadpool(desk.refused, "a form came from a browser that is not signed in")
             return signed_out()
         try:
-            form = await _form(request)
+            form = await form_of(request)
         except CheckreinError as error:
             return failed(error)
         if request.method == "POST" and not same(form.text("csrf"), session.csrf):
@@ -114,7 +114,8 @@ def _is_piece(request: Request) -> bool:
     return request.headers.get("x-piece") == "1"
 
 
-async def _form(request: Request) -> Fields:
+async def form_of(request: Request) -> Fields:
+    """What a form sent; nothing where no form was."""
     if request.method != "POST":
         return Fields()
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:

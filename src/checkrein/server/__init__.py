@@ -33,7 +33,7 @@ from checkrein.ledger.verify import BackgroundCheck
 from checkrein.notifying import Notifier
 from checkrein.peers import Peer, peer_of
 from checkrein.pipeline import Pipeline
-from checkrein.runtime import private_folder, socket_path, spool_dir, write_door
+from checkrein.runtime import listen_on_path, socket_path, spool_dir, write_door
 from checkrein.server import spool
 from checkrein.server.journal import Journal
 from checkrein.server.opened import Opened
@@ -173,16 +173,8 @@ class Server:
             return True
 
     def _listen(self) -> socket.socket:
-        private_folder(self.path.parent)
-        # Whoever holds the store's lock is the only server: what lies here is left over.
-        self.path.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)
-        try:
-            listener.bind(str(self.path))
-        finally:
-            os.umask(before)
-        listener.listen(_BACKLOG)
+        # Whoever holds the store's lock is the only server: what lies there is left over.
+        listener = listen_on_path(self.path, _BACKLOG)
         self._place = self.path.stat()
         return listener
 
@@ -258,7 +250,7 @@ class Server:
             self.agents,
             peer,
             self.stop,
-            opened.console_link,
+            opened.console,
             gateway=opened.gateway,
             chat=opened.chat,
             address=opened.api_address,

@@ -88,10 +88,6 @@ class Opened:
                 self._console = made
             return self._console
 
-    def console_link(self) -> str:
-        """A link into the console, which starts with the first one asked for."""
-        return self.console().link()
-
     def console_address(self) -> str:
         """Where the console is, for who is signed in already; nothing while it does not run."""
         return f"{self._console.address}/" if self._console else ""

@@ -59,8 +59,8 @@ def talker():
 
 
 @pytest.fixture
-def console(pipeline, agents, talker, serve):
-    return serve(Console(pipeline, agents, chat=lambda: talker))
+def console(pipeline, agents, talker, serve, finder):
+    return serve(Console(pipeline, agents, chat=lambda: talker, find_peer=finder))
 
 
 @pytest.fixture

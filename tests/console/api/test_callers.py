@@ -10,7 +10,6 @@ import pytest
 from checkrein import peers
 from checkrein.ledger.entries import body_of_row
 from checkrein.store import records
-from checkrein.store.agents import Session, put_session
 from patience import PATIENCE, until
 
 from .conftest import Program
@@ -126,16 +125,12 @@ def ask_apart(program, path, **more):
 
 
 @pytest.mark.parametrize("path", ["/sessions", "/status", "/openapi.json", "/sessions/s1/events"])
-def test_what_an_agent_runs_is_refused_and_recorded(make, pipeline, talker, path):
+def test_what_an_agent_runs_is_refused_and_recorded(make, pipeline, talker, met, path):
     program = make(approve=True)
     if path != "/sessions/s1/events":
         assert ask_apart(program, path)[0] == 200
     before = len(talker.asked)
-    me = peers.process(os.getpid())
-    met = Session(
-        agent="claude-code", id="s9", project="", started_at=1.0, process=me.pid, process_started=me.started
-    )
-    pipeline.store.write(lambda tx: put_session(tx, met))
+    met()
     status, body = ask_apart(program, path)
     assert status == 403
     assert body["error"]["code"] == "person.only"
@@ -145,13 +140,13 @@ def test_what_an_agent_runs_is_refused_and_recorded(make, pipeline, talker, path
     ]
 
 
-def test_whose_process_cannot_be_told_is_refused(program, console, monkeypatch):
-    monkeypatch.setattr(console.desk.peers, "find", lambda *_: None)
+def test_whose_process_cannot_be_told_is_refused(program, finder):
+    finder.answer = lambda *_: None
     assert program("GET", "/sessions").code == "person.only"
 
 
-def test_another_users_process_is_refused(program, console, monkeypatch):
-    monkeypatch.setattr(console.desk.peers, "find", lambda *_: peers.Peer(os.getpid(), os.geteuid() + 1))
+def test_another_users_process_is_refused(program, finder):
+    finder.answer = lambda *_: peers.Peer(os.getpid(), os.geteuid() + 1)
     answer = program("GET", "/sessions")
     assert answer.status == 403
     assert "another user" in answer.json["error"]["message"]

@@ -443,7 +443,7 @@ def test_a_question_is_not_answered_by_somebody_else(serve):
 
 def test_who_cannot_be_found_speaks_for_nobody(serve):
     front = serve(speaks=lambda peer: True)
-    front.front._entrance.holders.find = lambda address, port: None
+    front.front._entrance.tcp_peers.find = lambda address, port: None
     client = front.client()
     client.open()
     assert front.hub.met[0].speaks_for_person is False

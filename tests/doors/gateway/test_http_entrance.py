@@ -92,7 +92,7 @@ def test_a_client_has_so_many_under_way_and_so_many_a_minute(token):
 def test_who_stands_behind_a_connection_is_looked_up_once(token, found, speaks, expected):
     looked = []
     door = entrance(token, speaks=lambda peer: looked.append(peer) or speaks)
-    door.holders.find = lambda address, port: Peer(1, 0) if found and port == PORT else None
+    door.tcp_peers.find = lambda address, port: Peer(1, 0) if found and port == PORT else None
     line = SimpleNamespace(address=("127.0.0.1", 1), speaks=None)
     assert [asyncio.run(door.is_person(line)) for _ in range(2)] == [expected] * 2
     assert looked == [Peer(1, 0)]
@@ -100,7 +100,7 @@ def test_who_stands_behind_a_connection_is_looked_up_once(token, found, speaks, 
 
 def test_where_nobody_is_found_nobody_is_a_person(token):
     door = entrance(token, speaks=lambda peer: True)
-    door.holders.find = lambda address, port: None
+    door.tcp_peers.find = lambda address, port: None
     assert not asyncio.run(door.is_person(SimpleNamespace(address=("127.0.0.1", 1), speaks=None)))
     assert not asyncio.run(door.is_person(None))
     assert asyncio.run(entrance(token).is_person(None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import msgspec
@@ -13,8 +12,10 @@ from checkrein.authority import Asked
 from checkrein.console.api.answers import JSON, Refused
 from checkrein.console.api.endpoints import Need
 from checkrein.console.desk import Desk
+from checkrein.console.guard import PEER
 from checkrein.console.signin import same
 from checkrein.console.visits import signed
+from checkrein.peers import Peer
 from checkrein.store.api_tokens import ApiToken
 
 CSRF = "x-csrf"
@@ -32,14 +33,14 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 async def program(request: Request) -> Caller:
-    """A program, by its token and by the process that holds the other end of the connection."""
+    """A program, by its token; the guard has checked the process that shows it."""
     desk: Desk = request.app.state.desk
     shown = request.headers.getlist("authorization")
-    # In a thread: the store and the system's tables are read.
-    return await run_in_threadpool(_program, desk, shown, request.client)
+    # In a thread: the store is read.
+    return await run_in_threadpool(_program, desk, shown, getattr(request.state, PEER))
 
 
-def _program(desk: Desk, shown: list[str], address: tuple[str, int] | None) -> Caller:
+def _program(desk: Desk, shown: list[str], peer: Peer) -> Caller:
     token = desk.holders.holder(shown[0]) if len(shown) == 1 else None
     wait = desk.holders.take(token.id if token else "")
     if wait:
@@ -56,21 +57,13 @@ def _program(desk: Desk, shown: list[str], address: tuple[str, int] | None) -> C
             "Make one with `checkrein chat token add NAME`; send it as `Authorization: Bearer TOKEN`.",
             www_authenticate='Bearer realm="checkrein"',
         )
-    peer = desk.peers.find(address, desk.port) if address else None
-    asked = desk.asked_by(peer, token.name) if peer is not None else None
-    # INVARIANT: whatever token it shows, a process that an agent runs, or that nobody can tell, asks nothing.
-    why = "its process cannot be told" if asked is None else _not_ours(asked)
-    if asked is None or why:
-        desk.refused(f"a program showed the token {token.name}, and {why}")
-        raise Refused(403, "person.only", f"Only a person's own programs may do this, and {why}.")
     desk.holders.note(token.id)
-    return Caller(asked, _may(token), lambda: desk.holders.is_living(token.id), attends=token.may_answer)
-
-
-def _not_ours(asked: Asked) -> str:
-    if asked.peer.uid != os.geteuid():
-        return "it is another user's"
-    return asked.agents.not_a_person(asked.peer)
+    return Caller(
+        desk.asked_by(peer, token.name),
+        _may(token),
+        lambda: desk.holders.is_living(token.id),
+        attends=token.may_answer,
+    )
 
 
 def _may(token: ApiToken) -> frozenset[Need]:

@@ -14,10 +14,10 @@ from checkrein.doors.gateway.http_answers import CLOSE, Pairs, busy, no
 from checkrein.doors.gateway.http_exchange import Exchange
 from checkrein.doors.gateway.http_headers import Found, Head
 from checkrein.doors.gateway.http_line import Line
-from checkrein.doors.gateway.http_peer import Holders
 from checkrein.doors.gateway.messages import HEADER_MISMATCH
 from checkrein.doors.gateway.tokens import Holder, Shown, Tokens
 from checkrein.peers import Peer
+from checkrein.tcp_peers import TcpPeers
 
 PATH, HEALTH = "/mcp", "/health"
 _CHALLENGE: Pairs = ((b"www-authenticate", b'Bearer realm="checkrein"'),)
@@ -29,7 +29,7 @@ class Entrance:
     def __init__(self, tokens: Tokens, requests: int, speaks: Callable[[Peer], bool] | None) -> None:
         """`speaks`: whether an answer given by that process counts as a person's; asked in another thread."""
         self._tokens, self._requests, self._speaks = tokens, requests, speaks
-        self.holders = Holders()
+        self.tcp_peers = TcpPeers()
         self._port = 0
         self._names: frozenset[bytes] = frozenset()
 
@@ -78,5 +78,5 @@ class Entrance:
         return line.speaks
 
     def _judge(self, address: tuple[str, int]) -> bool:
-        peer = self.holders.find(address, self._port)
+        peer = self.tcp_peers.find(address, self._port)
         return peer is not None and self._speaks is not None and self._speaks(peer)

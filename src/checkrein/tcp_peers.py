@@ -1,6 +1,7 @@
-"""Which process is at the other end of a loopback connection, as far as the system tells.
+"""Finds the process at the other end of a loopback TCP connection, from the system's own tables.
 
-The HTTP front asks before an answer counts as a person's. Where nobody is found, nobody is trusted.
+The gateway's HTTP front and the console ask before a request counts as a person's. A connection whose process
+is not found is trusted with nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from collections import deque
 from pathlib import Path
 
 from checkrein.peers import Peer
+from checkrein.runtime import LOOPBACK
 
 _PROC = Path("/proc")
 _LSOF = "/usr/sbin/lsof"
 _RECENT = 8
+# How the kernel's table begins an IPv4 address that an IPv6 socket uses.
+_MAPPED = f"{0:016X}{struct.unpack('=I', bytes((0, 0, 255, 255)))[0]:08X}"
 
 
-class Holders:
+class TcpPeers:
     """Finds who holds the client's end of a connection; tries those first that were there before."""
 
     def __init__(self, proc: Path = _PROC) -> None:
@@ -29,7 +33,10 @@ class Holders:
         self._recent: deque[int] = deque(maxlen=_RECENT)
 
     def find(self, client: tuple[str, int], port: int) -> Peer | None:
-        """The process whose connection from `client` leads to our `port`; takes some milliseconds."""
+        """The process whose connection from `client` leads to our `port`; takes some milliseconds.
+
+        Process 0 with a user: another user's process, which the system does not show us.
+        """
         if sys.platform != "linux":
             return _from_lsof(client, port)
         inode, uid = self._socket(client, port)
@@ -42,16 +49,18 @@ class Holders:
                 if pid not in self._recent:
                     self._recent.append(pid)
                 return Peer(pid, uid)
-        return None
+        return Peer(0, uid) if uid != os.geteuid() else None
 
     def _socket(self, client: tuple[str, int], port: int) -> tuple[str, int]:
         """The number of the client's socket and whose it is; as IPv6 writes it where the client does."""
-        theirs, ours = _written(*client), f":{port:04X}"
-        for name in ("tcp", "tcp6"):
+        # INVARIANT: both ends of the connection are compared whole.
+        # One local port can lead to two servers: to ours, and to one on another address and our port.
+        theirs, ours = _written(*client), _written(LOOPBACK, port)
+        for name, prefix in (("tcp", ""), ("tcp6", _MAPPED)):
             with contextlib.suppress(OSError):
                 for line in (self._proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
                     words = line.split()
-                    if words[1].endswith(theirs) and words[2].endswith(ours):
+                    if words[1:3] == [prefix + theirs, prefix + ours]:
                         return words[9] if words[9] != "0" else "", int(words[7])
         return "", -1
 

@@ -1,6 +1,8 @@
 import pytest
 
 from checkrein import earning
+from checkrein.call import tool_call
+from checkrein.pipeline import Pipeline
 from checkrein.policy.trust import TrustState
 from checkrein.settings import Settings, Trust
 from checkrein.settings.sources import state_dir
@@ -26,7 +28,7 @@ def store():
 
 
 def learned(tx, *given):
-    lessons = earning.Lessons(tx)
+    lessons = earning.Lessons(tx, earning.CreditLimit())
     after = lessons.learn(*given)
     lessons.keep()
     return after
@@ -81,3 +83,60 @@ def test_beginning_a_session_wakes_only_sleepers(store):
     put(store, "_global", last_operated_at=0.0)
     assert store.write(lambda tx: earning.begin_session(tx, "/p", Settings(), 31 * 86_400.0)) == ["old"]
     assert isinstance(earning.book(store, "/p", Settings()).states["old"], TrustState)
+
+
+def credited(store, limit, count, at, domain="file_read"):
+    """How many of so many successes at one moment raised the score."""
+    raised = 0
+    for _ in range(count):
+        lessons_of = store.write(lambda tx: earned(tx, limit, domain, at))
+        raised += bool(lessons_of)
+    return raised
+
+
+def earned(tx, limit, domain, at):
+    lessons = earning.Lessons(tx, limit)
+    after = lessons.learn("/p", [domain], "success", Settings(), at)
+    lessons.keep()
+    return after
+
+
+@pytest.mark.invariant("no burst of successes raises a score further than its limits allow")
+def test_a_burst_of_successes_earns_no_more_than_its_limits(store):
+    limit = earning.CreditLimit()
+    assert credited(store, limit, 30, 1_000.0) == 20
+    assert credited(store, limit, 30, 1_059.0) == 0
+    assert credited(store, limit, 5, 1_059.0, "docs_write") == 5
+    assert credited(store, limit, 30, 1_060.0) == 20
+    # A hundred and twenty in any hour, however they are spread.
+    assert sum(credited(store, limit, 30, 1_200.0 + 60 * each) for each in range(20)) == 80
+    assert credited(store, limit, 30, 1_000.0 + 3_599.0) == 0
+    assert credited(store, limit, 1, 1_000.0 + 3_600.0) == 1
+
+
+@pytest.mark.invariant("no burst of successes raises a score further than its limits allow")
+def test_a_failure_always_counts(store):
+    limit = earning.CreditLimit()
+    credited(store, limit, 30, 1_000.0)
+    before = trust_of(store, "/p")["file_read"]["score"]
+
+    def fail(tx):
+        lessons = earning.Lessons(tx, limit)
+        lessons.learn("/p", ["file_read"], "failure", Settings(), 1_000.0)
+        lessons.keep()
+
+    store.write(fail)
+    assert trust_of(store, "/p")["file_read"]["score"] == pytest.approx(before * 0.85)
+
+
+@pytest.mark.invariant("no burst of successes raises a score further than its limits allow")
+def test_a_restart_forgets_no_burst(pipeline, project, clock):
+    def run(over, count):
+        for _ in range(count):
+            raw = {"tool": "Bash", "arguments": {"command": "ls"}, "project": project, "session": "s"}
+            over.finish(over.decide(tool_call(raw)).entry, "success")
+        return trust_of(over.store, project)["file_read"]["successes"]
+
+    assert run(pipeline, 15) == 15
+    again = Pipeline(pipeline.store, state_dir(), clock=clock)
+    assert run(again, 15) == 20

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from checkrein.call import GLOBAL_DOMAIN
+from checkrein.ledger.chain import said_in
 from checkrein.ledger.record import Ledger
 from checkrein.policy.trust import Scores, SeedTrust, TrustModel, TrustState, implausible
 from checkrein.settings import Settings
-from checkrein.store import Reader, Transaction
+from checkrein.store import Reader, Transaction, records
 from checkrein.store.trust import delete_trust, put_trust, trust_of
 
 
@@ -47,6 +49,10 @@ class Books:
 
 
 _BOOKS_KEPT = 256
+CREDITS_A_MINUTE, CREDITS_AN_HOUR = 20, 120
+MINUTE, HOUR = 60.0, 3_600.0
+# So many records are looked through for the outcomes of the last hour.
+_LOOK_BACK = 20_000
 
 
 def model_for(settings: Settings) -> TrustModel:
@@ -87,11 +93,45 @@ def set_aside(tx: Transaction, ledger: Ledger, project: str, bad: dict[str, str]
             ledger.append(tx, "trust_quarantined", data)
 
 
+class CreditLimit:
+    """How many successes raise a domain's score in a minute and in an hour: a burst earns no more than that.
+
+    The formula knows nothing of it, and a failure always counts. Used by the store's writer thread alone.
+    """
+
+    def __init__(self) -> None:
+        self._credited: dict[tuple[str, str], deque[float]] | None = None
+
+    def take(self, reader: Reader, project: str, domain: str, now: float) -> bool:
+        """Whether one more success counts; it is counted at once."""
+        if self._credited is None:
+            self._credited = _credited_since(reader, now - HOUR)
+        credited = self._credited.setdefault((project, domain), deque(maxlen=CREDITS_AN_HOUR))
+        # INVARIANT: no burst of successes raises a score further than its limits allow.
+        for most, seconds in ((CREDITS_A_MINUTE, MINUTE), (CREDITS_AN_HOUR, HOUR)):
+            if len(credited) >= most and abs(now - credited[-most]) < seconds:
+                return False
+        credited.append(now)
+        return True
+
+
+def _credited_since(reader: Reader, begin: float) -> dict[tuple[str, str], deque[float]]:
+    """What an earlier process credited, from the record."""
+    found: dict[tuple[str, str], deque[float]] = {}
+    for at, body in reversed(records.newest(reader, "finished", begin, _LOOK_BACK)):
+        data = said_in(body)["data"]
+        if data.get("outcome") == "success":
+            for domain in data.get("trust", ()):
+                credited = found.setdefault((data["project"], domain), deque(maxlen=CREDITS_AN_HOUR))
+                credited.append(at)
+    return found
+
+
 class Lessons:
     """What outcomes teach in one transaction: read once, written once, however many there are."""
 
-    def __init__(self, tx: Transaction) -> None:
-        self._tx = tx
+    def __init__(self, tx: Transaction, limit: CreditLimit) -> None:
+        self._tx, self._limit = tx, limit
         self._states: dict[tuple[str, str], TrustState | None] = {}
         self._changed: dict[tuple[str, str], TrustState] = {}
 
@@ -104,6 +144,8 @@ class Lessons:
         for domain in domains:
             # INVARIANT: `_global` is read as a fallback and never credited.
             if domain == GLOBAL_DOMAIN:
+                continue
+            if outcome == "success" and not self._limit.take(self._tx, project, domain, now):
                 continue
             state = self._state(project, domain, settings)
             if state is None:

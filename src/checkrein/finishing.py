@@ -52,6 +52,7 @@ class Finishing:
         self, policies: Policies, ledger: Ledger, mirror: Mirror, clock: Callable[[], float]
     ) -> None:
         self._policies, self._ledger, self._mirror, self._clock = policies, ledger, mirror, clock
+        self._limit = earning.CreditLimit()
 
     def work(self, outcomes: Sequence[Outcome], *, missing: bool) -> Callable[[Transaction], None]:
         """What to do in a transaction; `missing`: whether a call that is not on the record is an error."""
@@ -59,7 +60,7 @@ class Finishing:
             known(each.outcome, OUTCOMES, "outcome")
 
         def finish(tx: Transaction) -> None:
-            lessons, forces = earning.Lessons(tx), dict[str, InForce]()
+            lessons, forces = earning.Lessons(tx, self._limit), dict[str, InForce]()
             for each in outcomes:
                 about = each.about or self._unfinished(tx, each.entry, missing=missing)
                 if about is not None:

@@ -171,9 +171,7 @@ class Hook:
             server.sendall(len(self.request).to_bytes(4, "big") + self.request)
             while (length := int.from_bytes(get(server, 4), "big")) <= 1:
                 if length and self.mode != "mcp":
-                    # The server asks the kernel who is at the other ends of our streams.
-                    get(server, 1)
-                    put_streams(server)
+                    put_streams(server, get(server, 1))  # client.c says what for
                     continue
                 # A server said so: when it ends, the next one knows the question.
                 self.person_asked = self.mode in ("gate", "permission")
@@ -206,7 +204,7 @@ class Hook:
         look.register(1, 0)
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         try:
-            put_streams(server)
+            put_streams(server, b".")
             _signal.setitimer(_signal.ITIMER_REAL, 0)
             ready = dict(look.poll())
             word = server.recv(1) if server.fileno() in ready else b""
@@ -241,8 +239,11 @@ class Hook:
             if up.waiting and not up.pass_on():
                 up.waiting, up.over, broken = b"", True, True  # its last words may still be there to read
             if up.over and not (up.waiting or told or broken):
-                told = shut(server)
-                broken = not told
+                try:
+                    server.shutdown(_socket.SHUT_WR)
+                    told = True
+                except OSError:
+                    broken = True
             if ready.get(fd, 0) & ~select.POLLOUT and not (full or down.over):
                 down.take_in()
             elif 1 in ready and not (full and down.pass_on()):
@@ -319,10 +320,9 @@ class Flow:
         return True
 
 
-def put_streams(server: _socket.socket) -> None:
-    """Our standard input and output, with the one byte that they need to go with."""
+def put_streams(server: _socket.socket, word: bytes) -> None:
     streams = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1))
-    server.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    server.sendmsg([word], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
 
 
 def as_bytes(path: str) -> bytes:
@@ -473,14 +473,6 @@ def get(server: _socket.socket, length: int) -> bytes:
             raise ConnectionResetError
         whole += piece
     return whole
-
-
-def shut(server: _socket.socket) -> bool:
-    try:
-        server.shutdown(_socket.SHUT_WR)
-        return True
-    except OSError:
-        return False
 
 
 def put(descriptor: int, text: bytes) -> bool:

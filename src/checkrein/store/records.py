@@ -39,6 +39,15 @@ def after(reader: Reader, seq: int, kinds: Sequence[str] = (), *, holding: str =
         seq = rows[-1][0]
 
 
+def newest(reader: Reader, kind: str, begin: float, most: int) -> list[tuple[float, str]]:
+    """Time and body of those of the newest `most` records that are of a kind and not older, newest first."""
+    sql = (
+        "SELECT at, body FROM record WHERE seq > (SELECT COALESCE(MAX(seq), 0) FROM record) - ? "
+        "AND kind = ? AND at >= ? ORDER BY seq DESC"
+    )
+    return [(row[0], row[1]) for row in reader.query(sql, (most, kind, begin))]
+
+
 def of_entries(reader: Reader, entries: Sequence[str]) -> list[Row]:
     """All records of the given calls, oldest first."""
     if not entries:

@@ -55,6 +55,11 @@ class Reports:
             data = {"project": call.project, "session": call.session, "tool": call.name, "agent": call.agent}
             self._pipeline.note("unjudged", data)
             return replies.silent()
+        if event.outcome == "denied":
+            # INVARIANT: a person's no in the agent's own dialog is a no on the record, and no failure.
+            if not self._questions.refuse(entry, self._callers.user):
+                self._pipeline.finish(entry, "denied", evidence=event.evidence)
+            return replies.silent()
         self._answered_in_dialog(entry, call)
         self._pipeline.finish(entry, event.outcome or "unknown", output=event.output, evidence=event.evidence)
         if call.tool == "Agent":
@@ -68,9 +73,12 @@ class Reports:
             self._pipeline.start_session(session.project, session.id, session.agent)
         return replies.silent()
 
-    def stop(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
+    def stop(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
         """The agent has done what it was told, and waits for its person."""
         session = self._callers.session(event, facts, peer)
+        # INVARIANT: no process that an agent runs says no for the person before it.
+        if line is not None and not self._agents.not_its_hook(session, peer, is_our_line):
+            self._questions.refused_in_dialog(session, self._callers.user)
         self._questions.withdraw(session)
         trustfiles.write(self._pipeline, session.project)
         return replies.silent()

@@ -6,18 +6,22 @@ The door and those who handle its events call it. No yes comes from here.
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from typing import Protocol
 
+from checkrein.asking import IN_THE_AGENT
 from checkrein.core import approvals
-from checkrein.doors.hooks import replies
 from checkrein.doors.hooks.dialects import dialect
+from checkrein.doors.hooks.events import Event
 from checkrein.doors.hooks.resuming import Resuming
+from checkrein.errors import InputError, NotFoundError
 from checkrein.peers import Peer, lineage
 from checkrein.pipeline import Pipeline
 from checkrein.store.agents import Session
 from checkrein.store.questions import Question, get_question, waiting
 
 _TICK = 1.0
+_SHOWN_KEPT = 4_096
 
 
 class Waiting(Protocol):
@@ -35,6 +39,7 @@ class Questions:
 
     def __init__(self, pipeline: Pipeline, resuming: Resuming) -> None:
         self._pipeline, self._resuming = pipeline, resuming
+        self._shown: OrderedDict[str, None] = OrderedDict()
 
     def answer(self, entry: str, peer: Peer, line: Waiting, *, native: bool = False) -> Question | None:
         """The settled question; None when the hook, or the agent that ran it, went away before that."""
@@ -52,13 +57,45 @@ class Questions:
             self._cancel(entry, "the agent stopped waiting")
         return None
 
+    def shown(self, entry: str, event: Event) -> None:
+        """A question is in the agent's own dialog, about a call that its turn waits for."""
+        if dialect(event.agent).dialog_no == "turn_end" and not event.subagent:
+            self._shown[entry] = None
+            while len(self._shown) > _SHOWN_KEPT:
+                self._shown.popitem(last=False)
+
     def withdraw(self, session: Session, *, over: bool = False) -> None:
-        """Questions the agent's own dialog answered with no (it tells nobody), or that nobody waits for."""
-        in_dialog = replies.can_ask(dialect(session.agent)) and session.attended
+        """Questions that nobody waits for any more, and those that the session's end leaves open."""
+        in_dialog = dialect(session.agent).has_dialog and session.attended
         for question in waiting(self._pipeline.store, session.id):
+            # What the person typed meanwhile says nothing of a call they may have said yes to before.
+            going_on = not over and question.entry in self._shown
             coming = not over and not in_dialog and self._resuming.may_come_back(question)
-            if not coming and not self._pipeline.broker.is_awaited(question.entry):
+            awaited = self._pipeline.broker.is_awaited(question.entry)
+            if not coming and not going_on and not awaited:
                 self._cancel(question.entry, "refused or interrupted in the agent")
+
+    def refused_in_dialog(self, session: Session, user: str) -> None:
+        """The agent's turn is over: what its dialog showed and what never ran, its person said no to."""
+        for question in waiting(self._pipeline.store, session.id):
+            if question.entry in self._shown:
+                self.refuse(question.entry, user)
+
+    def refuse(self, entry: str, user: str) -> bool:
+        """Record the no that a person gave in the agent's own dialog; False where there is no open question.
+
+        INVARIANT: the agent's report answers no question that a hook waits for outside the agent's dialog.
+        """
+        in_dialog = entry in self._shown
+        # The hook beside a dialog may outlive it: the agent does not always end it.
+        if not in_dialog and self._pipeline.broker.is_awaited(entry):
+            return False
+        self._shown.pop(entry, None)
+        try:
+            self._pipeline.answer(entry, "denied", actor=user, channel=IN_THE_AGENT)
+        except (InputError, NotFoundError):
+            return False
+        return True
 
     def _is_over(self, entry: str) -> bool:
         question = get_question(self._pipeline.store, entry)

@@ -437,6 +437,12 @@ def test_a_no_answers_itself_for_a_while(pipeline, bash, clock):
     ask(pipeline, bash("make x"))
 
 
+@pytest.mark.invariant("a no in a dialog of the agent's is to one call")
+def test_a_no_in_the_agents_dialog_is_to_one_call(pipeline, bash):
+    say(pipeline, ask(pipeline, bash("make x")), "denied", channel="agent")
+    assert pipeline.decide(bash("make x"), asking=True).asked
+
+
 @pytest.mark.parametrize(
     ("answer", "channel"), [("expired", "timeout"), ("cancelled", "agent"), ("cancelled", "none")]
 )

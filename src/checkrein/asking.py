@@ -107,7 +107,9 @@ class Asking:
         """A refusal in place of a question nobody should be asked again, or now."""
         now = self._clock()
         for said in questions.answered_about(self._store, call.binding, now - limits.repeat_seconds):
-            if said.state == "denied" and said.channel in PEOPLE and not said.message.startswith(OVERRULED):
+            # INVARIANT: a no in a dialog of the agent's is to one call; there the same is asked about again.
+            elsewhere = said.channel in PEOPLE and said.channel != IN_THE_AGENT
+            if said.state == "denied" and elsewhere and not said.message.startswith(OVERRULED):
                 told = f" They said: {said.message}" if said.message else ""
                 why = f"{said.actor or 'A person'} said no to exactly this call a moment ago.{told}"
                 return refuse(

@@ -45,8 +45,8 @@ def test_a_mode_that_asks_less_still_shows_our_question(fearless, somebodys_hous
     assert (found["answer"], found["channel"]) == ("approved", "agent")
 
 
-def test_a_no_in_the_dialog_is_recorded_with_the_next_prompt(claude, house, made):
-    """Claude Code tells nobody about a no; what the person types next shows that the question is over."""
+def test_a_no_in_the_dialog_is_a_persons_no_once_the_turn_is_over(claude, house, made):
+    """Claude Code tells nobody about a no; the end of the next turn shows that the call never ran."""
     with claude.sit(bash(MADE)) as screen:
         screen.shows(DIALOG)
         screen.type("\x1b")
@@ -58,8 +58,38 @@ def test_a_no_in_the_dialog_is_recorded_with_the_next_prompt(claude, house, made
         screen.type("\r")
         until(lambda: house.json("inbox") == [])
     (found,) = house.entries()
-    assert (found["answer"], found["channel"], found["result"]) == ("cancelled", "agent", "cancelled")
+    assert (found["answer"], found["channel"], found["result"]) == ("denied", "agent", "denied")
+    assert found["actor"]
     assert not made.exists()
+
+
+def test_a_no_with_words_for_the_model_is_a_persons_no(claude, house, made):
+    with claude.sit(bash(MADE)) as screen:
+        screen.shows(DIALOG)
+        screen.type("\x1b[B")
+        screen.type("\t")
+        screen.type("not today")
+        screen.shows("not today")
+        screen.type("\r")
+        until(lambda: house.json("inbox") == [])
+    (found,) = house.entries()
+    assert (found["answer"], found["channel"], found["result"]) == ("denied", "agent", "denied")
+    assert not made.exists()
+
+
+def test_what_a_person_types_while_the_call_runs_takes_no_yes_back(claude, house, made):
+    # An earlier version took every prompt for the end of what the dialog had asked.
+    with claude.sit(bash(f"sleep 5; {MADE}")) as screen:
+        screen.shows(DIALOG)
+        screen.type("1")
+        screen.no_longer_shows(DIALOG)
+        screen.type("go on")
+        screen.shows("go on")
+        screen.type("\r")
+        until(made.exists)
+        until(lambda: house.entries()[0]["completed_at"])
+    (found,) = house.entries()
+    assert (found["answer"], found["channel"], found["result"]) == ("approved", "agent", "success")
 
 
 def test_a_yes_from_outside_closes_the_dialog_and_runs_the_call(claude, house, made):

@@ -209,7 +209,8 @@ def test_an_allowed_call_runs_where_the_client_itself_would_have_refused(claude,
 @pytest.mark.parametrize("mode", ["acceptEdits", "auto", "dontAsk", "plan"])
 def test_no_mode_of_the_client_outranks_us(claude, house, mode):
     target = house.project / "src" / "new.py"
-    ran = claude.run(bash(CURL), write(target, "y = 1\n"), bash("ls"), mode=mode)
+    safe = bash("ls") | {"verdict": "not_flagged"}
+    ran = claude.run(bash(CURL), write(target, "y = 1\n"), safe, mode=mode)
     assert [house.entry(used.id)["verdict"] for used in ran.tools] == ["deny", "ask", "allow"]
     assert [used.failed for used in ran.tools] == [True, True, False]
     assert not target.exists()

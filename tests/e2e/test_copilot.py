@@ -67,6 +67,20 @@ def test_an_allowed_call_runs_where_it_would_have_asked_itself(copilot, house, m
     assert house.entries()[0]["result"] == "success"
 
 
+@pytest.mark.parametrize(
+    "flags", [[], ["--allow-all-tools", "--deny-tool=shell"]], ids=["its prompt", "its rule"]
+)
+def test_an_earned_call_does_not_overrule_its_own_checks(copilot, house, made, flags):
+    """An allow of a hook would run the call even against `--deny-tool`."""
+    old = house.home / "trust-scores.json"
+    old.write_text(json.dumps({"score": 0.95, "successes": 300, "failures": 0}))
+    house.checkrein("trust", "import", old, "--yes")
+    copilot.words = lambda prompt, url: ["-p", prompt, "--disable-client-telemetry", *flags]
+    copilot.run(copilot.shell(MADE))
+    assert not made.exists()
+    assert (house.entries()[0]["verdict"], len(house.entries())) == ("allow", 1)
+
+
 def test_a_typed_phase_command_holds_from_the_first_call_on(copilot, house, made):
     ran = copilot.run(copilot.shell(MADE), copilot.shell("ls"), prompt="/auditing")
     assert "auditing" in ran[0].told and "README.md" in ran[1].told

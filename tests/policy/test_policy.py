@@ -99,6 +99,12 @@ def test_a_persons_allow_outranks_trust_but_not_a_stricter_word():
     assert (verdict.decision, verdict.rule) == ("blocked", "project#1")
 
 
+@pytest.mark.invariant("a project's own rule never allows")
+def test_a_projects_own_rule_never_allows():
+    verdict = judged(project_rules=[{"pattern": "*", "action": "allow"}], trust=0.0, risk="high")
+    assert (verdict.decision, verdict.rule) == ("human_required", None)
+
+
 @pytest.mark.parametrize(
     ("door", "decision"), [("hooks", "logged_only"), ("gateway", "human_required"), ("eval", "auto_approved")]
 )

@@ -8,9 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from checkrein import earning
-from checkrein.asking import Consent
+from checkrein.asking import PEOPLE, Consent
 from checkrein.call import Category, ToolCall, Verdict
 from checkrein.policies import InForce
+from checkrein.store.questions import Question
 
 
 class DecisionRequest(msgspec.Struct, frozen=True):
@@ -80,6 +81,21 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 class UsedUp(Exception):  # noqa: N818 - not a fault: another call took the last use, or the last room
     pass
+
+
+# The stages whose allow is something a person wrote, or said about such a call before.
+_PERSONS_STAGES = frozenset({"rules", "profile", "grant", "release", "approval"})
+
+
+def is_persons_word(said: Verdict | Question) -> bool:
+    """Whether a yes rests on a person's own word.
+
+    That is an allow by a rule, a profile entry, a grant, a release or an approval, and a question that a
+    person approved. A score, low risk, and a door that lets unnamed calls pass are no person's word.
+    """
+    if isinstance(said, Question):
+        return said.state == "approved" and said.channel in PEOPLE
+    return said.word == "allow" and said.stage in _PERSONS_STAGES
 
 
 def on_the_disk(verdict: Verdict) -> bool:

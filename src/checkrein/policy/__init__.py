@@ -148,7 +148,8 @@ def _written(
     spoken = []
     for rules in (policy.rules, policy.project_rules):
         match = rules.match(call, now, resolve)
-        if match is not None:
+        # INVARIANT: a project's own rule never allows.
+        if match is not None and (match.rule.action != "allow" or match.rule.origin != "project"):
             spoken.append(_rule_said(match))
     said = profiles.judge(policy.profile, call) if policy.profile else None
     if said is not None:

@@ -1,13 +1,14 @@
 """The tables of the agents: complete, consistent, and the only place that knows an agent."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from checkrein.doors.hooks import dialects, events, replies
-from checkrein.doors.hooks.dialects import AGENTS, Dialect, dialect
+from checkrein.doors.hooks.dialects import AGENTS, GUESTS, Dialect, dialect
 from checkrein.errors import InputError
 
 TABLES = Path(dialects.__file__).parent / "tables"
@@ -27,8 +28,9 @@ def words_in(part):
 
 
 def test_every_agent_has_a_table_and_every_table_an_agent():
-    assert {path.stem for path in TABLES.glob("*.toml")} == set(AGENTS)
-    assert [dialect(agent).agent for agent in AGENTS] == list(AGENTS)
+    known = (*AGENTS, *GUESTS)
+    assert {path.stem for path in TABLES.glob("*.toml")} == set(known)
+    assert [dialect(agent).agent for agent in known] == list(known)
 
 
 def test_a_table_is_read_once():
@@ -78,7 +80,50 @@ def test_what_stops_something_says_why_on_stderr_and_exits_with_2(agent):
 @every_agent
 def test_ask_is_spelled_only_where_the_agent_understands_it(agent):
     table = dialect(agent)
-    assert ("ask" in table.replies["call"]) == (table.ask == "native")
+    assert ("ask" in table.replies["call"]) == table.has_dialog
+
+
+@pytest.mark.parametrize("agent", (*AGENTS, *GUESTS))
+def test_the_meaning_of_every_word_for_a_call_is_given(agent):
+    """What a table leaves out is unknown; a guest may, an agent of ours says so."""
+    text = (TABLES / f"{agent}.toml").read_text("utf-8")
+    rows = tomllib.loads(text)["means"]
+    words = {"deny"} if agent in GUESTS else {"allow", "rewrite", "ask", "deny"}
+    assert all(words <= row.keys() for row in rows if row["kind"] == "call")
+    # Two rows never answer for the same mode.
+    modes = [mode for row in rows if row["kind"] == "call" for mode in row.get("modes", ["*"])]
+    assert len(modes) == len(set(modes)) and ("*" not in modes or len(modes) == 1)
+
+
+def _rows():
+    """The table of meanings in the documentation, from the agents' own tables."""
+    for table in map(dialect, (*AGENTS, *GUESTS)):
+        for row in table.means:
+            modes = [f"`{mode}`" for mode in row.modes or () if mode]
+            modes += ["none named"] if row.modes and "" in row.modes else []
+            words = (row.of("allow"), row.of("rewrite"), row.of("ask"), row.of("deny"))
+            yield f"| {' | '.join((table.title, row.kind, ', '.join(modes) or 'every', *words))} |"
+
+
+def test_the_documentation_shows_what_our_words_mean():
+    page = (Path(__file__).parents[3] / "docs" / "hooks.md").read_text("utf-8").splitlines()
+    shown = [line for line in page if line.startswith("|") and line.count("|") == 8]
+    assert shown[2:] == list(_rows())
+
+
+@pytest.mark.parametrize("guest", GUESTS)
+def test_a_guest_is_told_by_its_payload_and_installed_nowhere(guest):
+    table = dialect(guest)
+    hosts = [agent for agent in AGENTS for shape in dialect(agent).shapes if shape.agent == guest]
+    assert hosts and table.guest_remedy and table.experimental
+    assert not table.hooks.user and not table.hooks.register.gate
+    assert {each.ask for each in table.means} == {"unknown"}
+
+
+def test_the_shapes_of_an_agent_end_with_its_own():
+    for agent in AGENTS:
+        shapes = [shape.agent for shape in dialect(agent).shapes]
+        assert not shapes or (shapes[-1] == agent and agent not in shapes[:-1])
 
 
 @every_agent

@@ -168,7 +168,6 @@ def test_what_is_not_a_call():
     assert told("copilot-cli/sessionStart").source == "new"
     assert told("gemini-cli/AfterAgent").kind == "stop"
     assert told("copilot-cli/notification").kind == "other"
-    assert told("claude-code/_statusLine.stdin").kind == "other"
 
 
 def test_a_slash_command_has_no_slash():
@@ -451,7 +450,7 @@ HOSTILE = {
     "invalid UTF-8": b'{"session_id":"\xff\xfe"}',
     "invalid UTF-8 outside text": b"\xff{}",
     "UTF-16": json.dumps(CALL).encode("utf-16"),
-    "a byte order mark": b"\xef\xbb\xbf" + json.dumps(CALL).encode(),
+    "two byte order marks": b"\xef\xbb\xbf" * 2 + json.dumps(CALL).encode(),
     "NaN": b'{"tool_input":{"a":NaN}}',
     "Infinity": b'{"tool_input":{"a":-Infinity}}',
     "a number out of range": b'{"tool_input":{"a":1e999999}}',

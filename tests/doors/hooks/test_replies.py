@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import payloads
 from checkrein.doors.hooks import replies
-from checkrein.doors.hooks.dialects import AGENTS, dialect
+from checkrein.doors.hooks.dialects import AGENTS, GUESTS, dialect
 from checkrein.doors.hooks.events import Event, read
 from checkrein.doors.hooks.replies import Reply
 from checkrein.errors import InputError
@@ -90,7 +90,7 @@ def test_gemini_cli_reads_only_its_own_words():
 
 
 def test_copilot_cli_reads_the_top_level():
-    assert said(replies.allow(COPILOT, updated={"command": "true"})) == {
+    assert said(replies.allow(COPILOT, persons=True, updated={"command": "true"})) == {
         "permissionDecision": "allow",
         "modifiedArgs": {"command": "true"},
     }
@@ -106,23 +106,25 @@ def test_cursor():
         "user_message": "no",
         "agent_message": "no",
     }
-    assert said(replies.allow(CURSOR, updated={"command": "true"}))["updated_input"] == {"command": "true"}
     shell = read("cursor", b'{"conversation_id":"c","hook_event_name":"beforeShellExecution","command":"ls"}')
-    assert not replies.can_rewrite(shell)
-    assert said(replies.allow(shell)) == {"permission": "allow"}
+    for call in (CURSOR, shell):
+        # Nobody has seen what its `allow` does; empty output it takes for a refusal.
+        assert not replies.can_rewrite(call, persons=True)
+        assert replies.allow(call, persons=True, reason="fine") == Reply(b"{}")
 
 
 @every_call
 def test_every_real_call_can_be_answered(path: Path, call: Event):
-    allowed = replies.allow(call, reason="fine")
-    assert (allowed.exit_code, allowed.stderr) == (0, b"")
-    assert allowed.stdout == b"" or isinstance(said(allowed), dict)
+    for persons in (False, True):
+        allowed = replies.allow(call, persons=persons, reason="fine")
+        assert (allowed.exit_code, allowed.stderr) == (0, b"")
+        assert allowed.stdout == b"" or isinstance(said(allowed), dict)
     denied = replies.deny(call, "because")
     assert (denied.exit_code, denied.stderr) == (2, b"because\n")
     assert "because" in denied.stdout.decode() and "deny" in denied.stdout.decode()
-    changed = replies.allow(call, updated={**call.arguments, "command": "true"})
+    changed = replies.allow(call, persons=True, updated={**call.arguments, "command": "true"})
     assert changed.exit_code == 0 and '"command":"true"' in changed.stdout.decode()
-    if replies.can_ask(dialect(call.agent)):
+    if replies.can_ask(call):
         asked = replies.ask(call, "why?")
         assert asked.exit_code == 0 and '"ask"' in asked.stdout.decode()
 
@@ -160,7 +162,7 @@ def test_even_an_unknown_agent_is_refused():
 def test_an_ask_is_only_sent_to_an_agent_that_understands_it():
     with pytest.raises(InputError, match="Codex"):
         replies.ask(CODEX, "why?")
-    assert [call.agent for call in ONE_OF_EACH if not replies.can_ask(dialect(call.agent))] == ["codex"]
+    assert [call.agent for call in ONE_OF_EACH if not replies.can_ask(call)] == ["codex", "cursor"]
 
 
 @pytest.mark.invariant("what runs is what was approved")
@@ -176,6 +178,55 @@ def test_what_runs_is_what_was_approved():
         assert not replies.can_rewrite(event(name))
         with pytest.raises(InputError):
             replies.allow(event(name), updated={"command": "true"})
+
+
+# -- what our words mean there -----------------------------------------------------------------------------
+
+AUTO = msgspec.structs.replace(CLAUDE, mode="auto")
+
+
+@pytest.mark.invariant("nothing but a person's own word overrules an agent's own checks")
+@pytest.mark.parametrize("call", [AUTO, COPILOT], ids=["claude-code in auto mode", "copilot-cli"])
+def test_only_a_persons_word_overrules_the_checks_of_an_agent(call):
+    assert replies.allow(call, reason="earned", context="hint") == replies.silent()
+    assert '"allow"' in replies.allow(call, persons=True, reason="a rule").stdout.decode()
+    changed = {**call.arguments, "command": "true"}
+    assert not replies.can_rewrite(call, changed)
+    with pytest.raises(InputError):
+        replies.allow(call, updated=changed)
+    assert replies.can_rewrite(call, changed, persons=True)
+    assert '"command":"true"' in replies.allow(call, persons=True, updated=changed).stdout.decode()
+
+
+def test_claude_code_hears_an_earned_allow_in_every_mode_without_a_classifier():
+    for mode in ("", "default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"):
+        call = msgspec.structs.replace(CLAUDE, mode=mode)
+        assert (
+            said(replies.allow(call, reason="earned"))["hookSpecificOutput"]["permissionDecision"] == "allow"
+        )
+
+
+@pytest.mark.invariant("an agent is not told to run a call in words nobody has seen the effect of")
+def test_a_mode_nobody_has_seen_hears_no_allow():
+    call = msgspec.structs.replace(CLAUDE, mode="swift")
+    assert replies.allow(call, persons=True, reason="a rule") == replies.silent()
+    assert not replies.can_rewrite(call, {"command": "true"}, persons=True)
+    assert not replies.can_ask(call)
+    assert replies.deny(call, "no").exit_code == 2
+
+
+@pytest.mark.parametrize("agent", (*AGENTS, *GUESTS))
+def test_a_refusal_holds_in_every_agent_and_mode(agent):
+    table = dialect(agent)
+    rows = [row for row in table.means if row.kind == "call"]
+    assert rows and all(row.deny == "grant" for row in rows)
+
+
+@pytest.mark.parametrize("name", ["PermissionRequest.Bash", "PermissionRequest.interactive"])
+def test_a_permission_is_only_given_by_a_person(name):
+    asked = event(f"claude-code/{name}")
+    assert replies.allow(asked) == replies.silent()
+    assert said(replies.allow(asked, persons=True))["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
 
 
 def test_an_empty_input_is_an_input():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from checkrein.agents import own_user
 from checkrein.ledger.entries import fold
 from checkrein.store import records
 from doors.hooks.agent import ATTENDED, Agent, Line, later, question, said
@@ -97,6 +98,38 @@ def test_a_call_changed_in_the_dialog_is_no_yes_to_the_one_asked_about(agent, us
     assert said(agent.call("git commit -m y", "t2", facts=ATTENDED)) == "ask"
     agent.done("git commit -m y", "t2")
     assert said(agent.call("git commit -m z", "t3", facts=ATTENDED)) == "allow"
+
+
+REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was"
+
+
+@pytest.mark.invariant("a person's no in the agent's own dialog is a no on the record, and no failure")
+@pytest.mark.parametrize("error", [REJECTED, "User refused permission to run tool"])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_reported_no_is_a_persons_no_and_no_failure(agent, error, interrupted):
+    agent.call("make release", facts=ATTENDED)
+    agent.failed("make release", error=error, is_interrupt=interrupted)
+    (found,) = agent.entries()
+    assert (found.answer, found.channel, found.actor) == ("denied", "agent", own_user())
+    assert found.trust_score_after is None
+
+
+def test_a_no_to_a_call_we_did_not_ask_about_costs_nothing(agent):
+    agent.call("pytest")
+    agent.failed("pytest", error=REJECTED)
+    (found,) = agent.entries()
+    assert (found.result, found.trust_score_after) == ("denied", found.trust_score_before)
+
+
+def test_what_an_agent_runs_says_no_for_nobody(agent):
+    assert said(agent.call("touch made", facts=ATTENDED)) == "ask"
+    agent.speaker.why = "it comes from something the agent runs"
+    agent.send("Stop", stop_hook_active=False)
+    agent.failed("touch made", error=REJECTED)
+    assert agent.entries()[0].answer is None
+    agent.speaker.why = ""
+    agent.send("Stop", stop_hook_active=False)
+    assert agent.entries()[0].answer == "denied"
 
 
 def test_folding_shows_the_whole_story(agent):

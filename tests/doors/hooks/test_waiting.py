@@ -1,11 +1,14 @@
 """Hooks wait for as long as there is something to wait for; then the question is over."""
 
+import pytest
+
+from checkrein.agents import own_user
 from checkrein.core import approvals
 from checkrein.doors.hooks import waiting as waiting_module
 from checkrein.peers import Process
 from checkrein.store.questions import waiting
 from doors.hooks.agent import ATTENDED, Line, later, question, reason, said
-from patience import PATIENCE
+from patience import PATIENCE, until
 
 
 def _named(name):
@@ -56,10 +59,67 @@ def test_a_hook_that_goes_away_cancels_its_question(agent):
     assert agent.entries()[0].answer == "cancelled"
 
 
-def test_a_no_in_the_dialog_is_known_when_the_agent_goes_on(agent):
+@pytest.mark.invariant("a person's no in the agent's own dialog is a no on the record, and no failure")
+def test_a_no_in_the_dialog_is_known_when_the_turn_ends_and_the_call_never_ran(agent):
+    """Claude Code tells nobody about a no."""
     agent.call("make release", facts=ATTENDED)
     agent.send("UserPromptSubmit", prompt="do something else")
-    assert (agent.entries()[0].answer, agent.entries()[0].channel) == ("cancelled", "agent")
+    assert agent.entries()[0].answer is None
+    agent.send("Stop", stop_hook_active=False)
+    (found,) = agent.entries()
+    assert (found.answer, found.channel, found.actor) == ("denied", "agent", own_user())
+    assert found.trust_score_after is None
+
+
+def test_what_a_person_types_while_the_call_runs_takes_no_yes_back(agent):
+    agent.call("make release", facts=ATTENDED)
+    agent.send("UserPromptSubmit", prompt="and then push")
+    agent.done("make release")
+    agent.send("Stop", stop_hook_active=False)
+    (found,) = agent.entries()
+    assert (found.answer, found.channel, found.result) == ("approved", "agent", "success")
+
+
+def test_a_question_of_a_sub_agent_may_still_be_open_in_the_dialog_when_the_turn_ends(agent):
+    agent.call("make release", facts=ATTENDED, agent_type="Explore")
+    agent.send("Stop", stop_hook_active=False)
+    assert agent.entries()[0].answer == "cancelled"
+
+
+@pytest.mark.invariant(
+    "the agent's report answers no question that a hook waits for outside the agent's dialog"
+)
+def test_a_question_a_hook_waits_for_is_not_answered_by_a_report(agent):
+    answers = []
+    with agent.pipeline.broker.attending():
+        thread = later(lambda: answers.append(agent.call("make release")))
+        entry = question(agent).entry
+        agent.failed("make release", error="User refused permission to run tool")
+        agent.send("Stop", stop_hook_active=False)
+        assert (agent.entries()[0].answer, agent.entries()[0].completed_at) == (None, None)
+        agent.pipeline.answer(entry, "approved", actor="ada", channel="terminal")
+        thread.join(PATIENCE)
+    assert said(answers[0]) == "allow"
+
+
+def test_the_hook_beside_a_dialog_may_outlive_it(agent):
+    """Claude Code lets it run on where the person says no with words for the model."""
+    agent.call("make release", facts=ATTENDED)
+    answers = []
+    thread = later(lambda: answers.append(agent.permission("make release")))
+    entry = question(agent).entry
+    until(lambda: agent.pipeline.broker.is_awaited(entry))
+    agent.send("Stop", stop_hook_active=False)
+    thread.join(PATIENCE)
+    assert (agent.entries()[0].answer, agent.entries()[0].channel) == ("denied", "agent")
+    assert answers == [("", "", 0)]
+
+
+def test_the_same_call_is_asked_about_again_after_a_no_in_the_dialog(agent):
+    """The person is there and sees it; a no given elsewhere stands for a while."""
+    agent.call("make release", facts=ATTENDED)
+    agent.send("Stop", stop_hook_active=False)
+    assert said(agent.call("make release", call="t2", facts=ATTENDED)) == "ask"
 
 
 def test_questions_nobody_waits_for_expire(agent, clock):

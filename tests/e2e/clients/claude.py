@@ -11,6 +11,7 @@ from e2e.clients.terminal import Terminal
 PACKAGE = "@anthropic-ai/claude-code"
 # Asking in the terminal is not Claude Code's default there.
 MANUAL = ("--permission-mode", "default")
+AUTO = ("--permission-mode", "auto")
 _QUIET = (
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
     "DISABLE_TELEMETRY",
@@ -127,6 +128,8 @@ class Claude:
             "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
             "NO_PROXY": "127.0.0.1,localhost",
             "SHELL": "/bin/bash",
+            # Its classifier is asked on Anthropic's own address only, unless told otherwise.
+            "CLAUDE_CODE_AUTO_MODE_SERVER": "1",
             **dict.fromkeys(_QUIET, "1"),
         }
 

@@ -1,4 +1,8 @@
-"""The Messages wire format: Claude Code, and Copilot CLI with a provider of its own."""
+"""The Messages wire format: Claude Code, and Copilot CLI with a provider of its own.
+
+A tool of a turn may carry the `verdict` of the safety classifier that judges it in Claude Code's auto mode:
+"flagged" or "not_flagged", with `why`; without one the classifier ran out of time.
+"""
 
 import json
 import uuid
@@ -27,9 +31,10 @@ class Messages(Model):
         # Titles and summaries are asked for without tools, and are no part of the script.
         turn = self.pick(first, said) if body.get("tools") else {"text": "ok"}
         message = _message(turn, body.get("model", ""))
+        checked = _checked(turn, message) if body.get("safeguards") else {}
         if not body.get("stream"):
-            return 200, "application/json", json.dumps(message).encode()
-        return 200, "text/event-stream", b"".join(_events(message))
+            return 200, "application/json", json.dumps(message | checked).encode()
+        return 200, "text/event-stream", b"".join(_events(message, checked))
 
     def results(self):
         """Tool use id to what the model was told came of it."""
@@ -70,7 +75,20 @@ def _message(turn, model):
     }
 
 
-def _events(message):
+def _checked(turn, message):
+    """What the classifier says of the calls of a turn."""
+    calls = [block for block in message["content"] if block["type"] == "tool_use"]
+    said = {}
+    for call, each in zip(calls, turn.get("tools", ()), strict=True):
+        said[call["id"]] = {"type": "unavailable", "reason": "timeout"}
+        if each.get("verdict"):
+            why = each.get("why", "so it is")
+            said[call["id"]] = {"type": "evaluated", "outcome": each["verdict"], "explanation": why}
+    status = {"type": "available", "tool_uses": said}
+    return {"safeguard_results": [{"type": "dangerous_tool_use", "status": status}]}
+
+
+def _events(message, checked):
     start = {**message, "content": [], "stop_reason": None}
     yield _event("message_start", message=start)
     for index, block in enumerate(message["content"]):
@@ -82,7 +100,7 @@ def _events(message):
         yield _event("content_block_start", index=index, content_block=empty)
         yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
-    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None, **checked}
     yield _event("message_delta", delta=ended, usage=USAGE)
     yield _event("message_stop")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 VERSIONS = {
-    "@anthropic-ai/claude-code": "2.1.325",
+    "@anthropic-ai/claude-code": "2.1.326",
     "@openai/codex": "0.166.0",
     "@google/gemini-cli": "0.61.0",
     "@github/copilot": "1.0.102",

@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 from checkrein.approval import wording
+from checkrein.asking import IN_THE_AGENT
 from checkrein.call import ToolCall
-from checkrein.core.decision import Decided
+from checkrein.core.decision import Decided, is_persons_word
 from checkrein.core.redemption import Approval, Rejected, check
 from checkrein.doors.hooks import replies
 from checkrein.doors.hooks.callers import Callers
@@ -50,6 +51,7 @@ class Asking:
     ) -> Reply:
         """The agent's own dialog where a person sits before it; else ours, if anyone can be reached."""
         if _in_dialog(event, session):
+            self._questions.shown(decided.entry, event)
             return replies.ask(event, wording.question(call, decided.verdict, decided.entry))
         if line is None or not decided.asked:
             return replies.deny(event, wording.unreachable(call, decided.verdict, decided.entry))
@@ -68,25 +70,46 @@ class Asking:
         settled = self._questions.answer(decided.entry, peer, line)
         return self._told(event, call, decided, settled)
 
-    def permission(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
-        """The agent shows its dialog; whoever answers first, there or here, is heard."""
-        session = self._callers.session(event, facts, peer)
-        call = self._callers.call(event, session)
-        if line is None:
-            return replies.silent()
+    def answered(self, event: Event, call: ToolCall, peer: Peer, line: Waiting) -> Reply | None:
+        """What is said to the agent's dialog about a question of ours; None where we have not asked.
+
+        The first answer counts, there or here.
+        """
         found = asked_about(self._pipeline.store, call.binding)
-        before = None if found else self._resuming.answer(call, peer)
-        settled = before.question if before else None
         if found:
             settled = self._questions.answer(found[0].entry, peer, line, native=True)
+            return self._said_to_dialog(event, call, settled)
+        before = self._resuming.answer(call, peer)
+        return self._said_to_dialog(event, call, before.question) if before else None
+
+    def asked_anew(
+        self,
+        event: Event,
+        call: ToolCall,
+        decided: Decided,
+        session: Session,
+        peer: Peer,
+        line: Waiting,
+    ) -> Reply:
+        """Our question about a call that the agent asks or refuses by itself: beside its dialog, or alone."""
+        if not decided.asked:
+            return replies.deny(event, wording.unreachable(call, decided.verdict, decided.entry))
+        native = _in_dialog(event, session)
+        if native:
+            self._questions.shown(decided.entry, event)
+        settled = self._questions.answer(decided.entry, peer, line, native=native)
+        return self._said_to_dialog(event, call, settled)
+
+    def _said_to_dialog(self, event: Event, call: ToolCall, settled: Question | None) -> Reply:
         # What was answered in the agent's own dialog needs no second answer.
-        if settled is None or settled.channel == "agent":
+        if settled is None or settled.channel == IN_THE_AGENT:
             return replies.silent()
         if settled.state == "approved":
-            approved = self._approved(event, call, settled.entry)
+            approved = self._approved(event, call, settled)
             if isinstance(approved, str):
                 return replies.permission(event, False, approved)
-            return replies.permission(event, True, updated=_rewritten(call, approved))
+            persons, updated = is_persons_word(settled), _rewritten(call, approved)
+            return replies.allow(event, persons=persons, updated=updated)
         said = settled.message or {"expired": "Nobody answered in time."}.get(settled.state, "")
         return replies.permission(event, False, f"{settled.actor or 'Checkrein'} said no. {said}".strip())
 
@@ -95,26 +118,29 @@ class Asking:
         if settled is None:
             return replies.deny(event, "The agent stopped waiting for the answer.")
         if settled.state == "approved":
-            approved = self._approved(event, call, decided.entry)
+            approved = self._approved(event, call, settled)
             if isinstance(approved, str):
                 return replies.deny(event, approved)
             updated = _rewritten(call, approved)
             self._calls.rewritten(call, decided, updated, time.monotonic())
-            return replies.allow(event, reason=f"{settled.actor} approved it.", updated=updated)
+            persons, why = is_persons_word(settled), f"{settled.actor} approved it."
+            return replies.allow(event, persons=persons, reason=why, updated=updated)
         no = wording.answered(
             call, decided.verdict, decided.entry, settled.state, settled.actor, settled.message
         )
         return replies.deny(event, no)
 
-    def _approved(self, event: Event, call: ToolCall, entry: str) -> ToolCall | str:
+    def _approved(self, event: Event, call: ToolCall, settled: Question) -> ToolCall | str:
         """The call as it was approved, or why the agent is not told to run it."""
+        entry = settled.entry
         phase = self._pipeline.phase_of(call.project, call.session)
         # INVARIANT: an agent is told yes only to what was approved and may still run.
         found = check(self._pipeline, Approval(entry, call, phase))
         if isinstance(found, Rejected):
             return wording.refusal(call, found.decided.verdict, found.decided.entry)
         updated = _rewritten(call, found)
-        if updated is not None and not replies.can_rewrite(event, updated):
+        persons = is_persons_word(settled)
+        if updated is not None and not replies.can_rewrite(event, updated, persons=persons):
             why = f"{dialect(event.agent).title} cannot be given the edited input."
             self._pipeline.drop(entry, evidence="arguments", reason=why)
             return why
@@ -123,7 +149,7 @@ class Asking:
 
 def _in_dialog(event: Event, session: Session) -> bool:
     """Whether a person sits before the agent's own dialog."""
-    return replies.can_ask(dialect(event.agent)) and session.attended
+    return replies.can_ask(event) and session.attended
 
 
 def _rewritten(call: ToolCall, approved: ToolCall) -> dict[str, Any] | None:

@@ -56,6 +56,21 @@ class Calls:
         if updated is not None and not call.call_id:
             self.opened(msgspec.structs.replace(call, arguments=updated), decided, now)
 
+    def judged_anew(self, call: ToolCall, decided: Decided) -> str | None:
+        """The outcome of a call belongs to its newest verdict, also where the agent names no id.
+
+        The entry of the allow before it; None where there was none.
+        """
+        same = call.binding
+        with self._lock:
+            for key in reversed(self._open):
+                alike = self._open[key]
+                at, words, before = alike[-1]
+                if key[0] == call.agent + call.session and words == same and before.verdict.word == "allow":
+                    alike[-1] = (at, same, decided)
+                    return before.entry
+        return None
+
     def ended(self, call: ToolCall) -> str | None:
         """The entry of a call that ended, the oldest unfinished first; None when we never judged it."""
         with self._lock:

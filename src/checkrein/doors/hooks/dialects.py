@@ -16,6 +16,8 @@ from checkrein.errors import InputError
 from checkrein.speakers import PipeRule
 
 AGENTS: tuple[str, ...] = ("claude-code", "codex", "gemini-cli", "copilot-cli", "cursor")
+# Programs that run the hooks of another agent's settings; nothing is installed for them.
+GUESTS: tuple[str, ...] = ("vscode", "grok")
 _TABLES = Path(__file__).parent / "tables"
 
 Kind = Literal[
@@ -32,9 +34,13 @@ Kind = Literal[
     "subagent",
     "other",
 ]
-Outcome = Literal["success", "failure", "unknown", "cancelled", ""]
+Outcome = Literal["success", "failure", "unknown", "cancelled", "denied", ""]
 Evidence = Literal["exit_status", "tool_error", "interruption", "report", ""]
 Saying = Literal["allow", "rewrite", "ask", "deny", "block", "inform"]
+# "grant": it overrules the agent's own checks. "opinion": those stay in force beside it. "nothing": the agent
+# does not heed it. "unknown": nobody has seen what it does.
+Meaning = Literal["grant", "opinion", "nothing", "unknown"]
+HEEDED: tuple[Meaning, ...] = ("grant", "opinion")
 Paths = tuple[str, ...]
 
 
@@ -110,6 +116,47 @@ class Answer(_Part, frozen=True, kw_only=True):
     needs: str = ""
 
 
+class Means(_Part, frozen=True, kw_only=True):
+    """What our words mean to the agent at one kind of event, in some of its permission modes."""
+
+    kind: Literal["call", "permission"] = "call"
+    # None: in every mode. Empty text is a payload that names no mode.
+    modes: tuple[str, ...] | None = None
+    allow: Meaning = "unknown"
+    rewrite: Meaning = "unknown"
+    ask: Meaning = "unknown"
+    deny: Meaning = "unknown"
+    # Whether a check of its own that stopped calls is followed by a permission event about the next one.
+    asks_after_blocks: bool = False
+
+    def of(self, saying: Saying) -> Meaning:
+        words: dict[str, Meaning] = {
+            "allow": self.allow,
+            "rewrite": self.rewrite,
+            "ask": self.ask,
+            "deny": self.deny,
+        }
+        return words.get(saying, "unknown")
+
+
+class Shape(_Part, frozen=True, kw_only=True):
+    """Whose a payload is, by the keys it has at the top and those it has not."""
+
+    agent: str
+    has: tuple[str, ...]
+    lacks: tuple[str, ...] = ()
+
+
+class CertainTool(_Part, frozen=True, kw_only=True):
+    """A guest's tool whose meaning is certain: our name for it, and for every argument it may have."""
+
+    tool: str
+    # All of these are there.
+    arguments: dict[str, str]
+    # These may be there, and change nothing about what the tool does.
+    besides: tuple[str, ...] = ()
+
+
 class Register(_Part, frozen=True, kw_only=True):
     """The events to register, by what the hook client does when nobody answers it."""
 
@@ -130,6 +177,11 @@ class Hooks(_Part, frozen=True, kw_only=True):
     timeouts: dict[str, float] = {}
     longest_timeouts: dict[str, float] = {}
     fails_closed: dict[str, Any] = {}
+
+
+_NOWHERE = Hooks(
+    user="", project="", timeout_key="", timeout_unit="s", default_timeout=0, register=Register(gate=())
+)
 
 
 class Headless(_Part, frozen=True, kw_only=True):
@@ -157,14 +209,24 @@ class Dialect(_Part, frozen=True, kw_only=True):
     events: dict[str, Kind]
     fields: Fields
     replies: dict[Kind, dict[Saying, Answer]]
-    hooks: Hooks
+    means: tuple[Means, ...]
     process: Process
-    ask: Literal["native", "none"]
     ask_without_person: Literal["deny", "stop", "allow"]
     rewrite: Literal["whole", "merge", "none"]
     slash: Literal["expansion", "prompt", "none"]
     longest_text: int
+    # Nothing is installed for a guest.
+    hooks: Hooks = _NOWHERE
     experimental: bool = False
+    # What the hook prints where it has no opinion.
+    silence: str = ""
+    # How a no in its own dialog is known: by a turn that ends while the call has no outcome.
+    dialog_no: Literal["turn_end", ""] = ""
+    # Other programs that run this agent's hooks, by their payloads; the first shape that fits counts.
+    shapes: tuple[Shape, ...] = ()
+    # For a guest: what a person does about it, and the only tools of it that are judged.
+    guest_remedy: str = ""
+    certain: dict[str, CertainTool] = {}
     arguments_as_text: bool = False
     typed: tuple[str, ...] = ()
     tools: dict[str, str] = {}
@@ -174,10 +236,29 @@ class Dialect(_Part, frozen=True, kw_only=True):
     implied: dict[str, Implied] = {}
     headless: Headless = Headless()
 
+    def meaning(self, kind: str, mode: str, saying: Saying) -> Meaning:
+        """What a word of ours means to it; what no row tells is unknown."""
+        row = self._row(kind, mode)
+        return row.of(saying) if row is not None else "unknown"
+
+    def asks_after_blocks(self, mode: str) -> bool:
+        """Whether a permission event may be about a call that a check of its own stopped."""
+        row = self._row("call", mode)
+        return row is not None and row.asks_after_blocks
+
+    def _row(self, kind: str, mode: str) -> Means | None:
+        rows = (each for each in self.means if each.kind == kind)
+        return next((each for each in rows if each.modes is None or mode in each.modes), None)
+
+    @property
+    def has_dialog(self) -> bool:
+        """Whether it asks its person for us, in any of its modes."""
+        return any(each.ask in HEEDED for each in self.means)
+
 
 @cache
 def dialect(agent: str) -> Dialect:
-    """The agent's table; only agents we have a table for are known."""
-    if agent not in AGENTS:
+    """The agent's table; only agents and guests we have a table for are known."""
+    if agent not in (*AGENTS, *GUESTS):
         raise InputError(f"{agent[:80]!r} is not an agent we know.", remedy=f"Known: {', '.join(AGENTS)}.")
     return msgspec.convert(tomllib.loads((_TABLES / f"{agent}.toml").read_text("utf-8")), Dialect)

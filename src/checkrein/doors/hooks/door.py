@@ -11,12 +11,13 @@ from collections.abc import Callable
 from checkrein.agents import Agents
 from checkrein.approval import wording
 from checkrein.call import ToolCall
-from checkrein.core.decision import Decided
+from checkrein.core.decision import Decided, is_persons_word
 from checkrein.doors.hooks import phases, replies, statusline
 from checkrein.doors.hooks.asking import Asking
 from checkrein.doors.hooks.callers import Callers
 from checkrein.doors.hooks.calls import Calls
-from checkrein.doors.hooks.events import Event, read
+from checkrein.doors.hooks.dialects import dialect
+from checkrein.doors.hooks.events import Event, decode, event_of, speaker
 from checkrein.doors.hooks.guard import would_remove_us
 from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.reports import Reports
@@ -65,7 +66,7 @@ class HookDoor:
         # Every kind of event we do something about, by the name the agents' tables have for it.
         self._handlers: dict[str, Handler] = {
             "call": self._call,
-            "permission": self._asking.permission,
+            "permission": self._permission,
             "done": reports.ended,
             "failed": reports.ended,
             "session_start": reports.session_start,
@@ -84,7 +85,9 @@ class HookDoor:
         try:
             if "TRUNCATED" in request.facts:
                 raise InputError(_TOO_LONG)
-            event = read(agent, request.body)
+            raw = decode(request.body)
+            agent = speaker(agent, raw)
+            event = event_of(agent, raw)
             if mode == "gate" and event.kind not in _GATED:
                 raise InputError(f"{event.name!r} is nothing we gate.")
             handler = self._handlers.get(event.kind)
@@ -101,7 +104,7 @@ class HookDoor:
                     return self._unheard(event, session, why)
             return handler(event, request.facts, peer, line)
         except InputError as error:
-            return self._unreadable.answer(request, error)
+            return self._unreadable.answer(request, error, agent)
 
     def _unheard(self, event: Event, session: Session, why: str) -> Reply:
         """An event that is not the agent's own word: recorded once for each reason, and without effect."""
@@ -130,7 +133,41 @@ class HookDoor:
             return self._asking.asked(event, call, decided, session, peer, line)
         if call.tool == "Agent":
             return self._subagents.routed(event, call, decided)
-        return replies.allow(event, reason=decided.verdict.reasons[0].text)
+        persons = is_persons_word(decided.verdict)
+        return replies.allow(event, persons=persons, reason=decided.verdict.reasons[0].text)
+
+    def _permission(self, event: Event, facts: dict[str, str], peer: Peer, line: Waiting | None) -> Reply:
+        """The agent is about to ask its person about a call, or to refuse it where there is none."""
+        session = self._callers.session(event, facts, peer)
+        call = self._callers.call(event, session)
+        if line is None:
+            return replies.silent()
+        answered = self._asking.answered(event, call, peer, line)
+        if answered is not None:
+            return answered
+        return self._judged_anew(event, call, session, peer, line)
+
+    def _judged_anew(
+        self, event: Event, call: ToolCall, session: Session, peer: Peer, line: Waiting
+    ) -> Reply:
+        """A call that a check of the agent's own stopped, after a verdict it may not have heard.
+
+        INVARIANT: an earlier verdict is no yes to a call that the agent's own check stopped.
+        """
+        if not dialect(event.agent).asks_after_blocks(event.mode):
+            return replies.silent()
+        verdict = self.pipeline.judge(call, phase=self.pipeline.phase_of(call.project, call.session)).verdict
+        if verdict.word == "allow" and not is_persons_word(verdict):
+            return replies.silent()
+        decided = self._decided(event, call, session, line)
+        before = self._calls.judged_anew(call, decided)
+        if before is not None:
+            self.pipeline.finish(before, "unknown", evidence="judged anew")
+        if decided.verdict.word == "deny":
+            return replies.deny(event, wording.refusal(call, decided.verdict, decided.entry))
+        if decided.verdict.word == "ask":
+            return self._asking.asked_anew(event, call, decided, session, peer, line)
+        return replies.allow(event, persons=is_persons_word(decided.verdict))
 
     def _decided(self, event: Event, call: ToolCall, session: Session, line: Waiting | None) -> Decided:
         phase = self.pipeline.phase_of(call.project, call.session)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from checkrein.call import is_deep, split_name
-from checkrein.doors.hooks.dialects import Dialect, Mcp, Paths, Sign, dialect
+from checkrein.doors.hooks.dialects import GUESTS, Dialect, Mcp, Paths, Sign, dialect
 from checkrein.errors import InputError
 
 # A sign is looked for at one end of an output only, however long the output is.
@@ -21,6 +21,10 @@ LOOK_AT = 2000
 GLIMPSE_AT = 1 << 16
 # How deep a payload may be nested.
 _DEEPEST = 500
+# Some programs on Windows begin a text with it.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# How much of a payload nobody knows is named.
+_KEYS_NAMED, _KEYS_NAMED_TEXT = 12, 300
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _TEXTS = (
     "session",
@@ -74,11 +78,30 @@ def read(agent: str, payload: bytes, event: str = "", servers: Sequence[str] = (
     `event` is its name where the payload carries none; `servers` are MCP servers known by name, for agents
     whose tool names do not show where the server's name ends.
     """
+    raw = decode(payload)
+    return event_of(speaker(agent, raw), raw, event, servers)
+
+
+def speaker(agent: str, raw: Mapping[str, Any]) -> str:
+    """Whose payload came to the agent's hook: other programs read its settings and run its hooks."""
+    shapes = dialect(agent).shapes
+    for each in shapes:
+        if all(key in raw for key in each.has) and not any(key in raw for key in each.lacks):
+            return each.agent
+    # INVARIANT: a payload of no known shape is read in nobody's words.
+    if shapes:
+        raise InputError(f"Its shape is that of no program we know. {_keys_of(raw)}")
+    return agent
+
+
+def event_of(agent: str, raw: dict[str, Any], event: str = "", servers: Sequence[str] = ()) -> Event:
+    """The event in a decoded payload of the agent's own."""
     table = dialect(agent)
-    raw = _object(payload)
     name = _text(raw, table.fields.event) or event or _unnamed(table, raw)
     kind = table.events.get(name, "other")
     found: dict[str, Any] = {key: _text(raw, getattr(table.fields, key)) for key in _TEXTS}
+    # Cursor leaves the folder empty at times, and names it elsewhere.
+    found["cwd"] = next((text for path in table.fields.cwd if (text := _text(raw, (path,)))), "")
     # INVARIANT: a slash command counts only as typed by a person, never in a prompt written for a sub-agent.
     if table.slash == "prompt" and kind == "prompt" and not found["subagent"]:
         found["command"], found["command_arguments"] = _typed(table, found["prompt"])
@@ -87,6 +110,16 @@ def read(agent: str, payload: bytes, event: str = "", servers: Sequence[str] = (
     if kind in ("call", "permission", "done", "failed"):
         return _with_call(table, raw, told, servers)
     return told
+
+
+def decode(payload: bytes) -> dict[str, Any]:
+    """The payload as the JSON object it must be."""
+    return _object(payload.removeprefix(_BYTE_ORDER_MARK))
+
+
+def _keys_of(raw: Mapping[str, Any]) -> str:
+    names = ", ".join(sorted(raw)[:_KEYS_NAMED])
+    return f"Its keys: {names[:_KEYS_NAMED_TEXT]}." if names else "It is empty."
 
 
 def _object(payload: bytes) -> dict[str, Any]:
@@ -158,7 +191,26 @@ def _with_call(table: Dialect, raw: dict[str, Any], told: Event, servers: Sequen
         arguments=_arguments(table, raw, told.name, must),
         output=_first(raw, table.fields.output)[1],
     )
+    if table.agent in GUESTS:
+        return _certain(table, told)
     return told if must else _ended(table, raw, told)
+
+
+def _certain(table: Dialect, told: Event) -> Event:
+    """The call of a guest in our words.
+
+    INVARIANT: a guest's call is judged only where what its tool does is certain.
+    """
+    found = table.certain.get(told.tool) if told.server is None else None
+    given = told.arguments
+    if (
+        found is None
+        or not found.arguments.keys() <= given.keys() <= {*found.arguments, *found.besides}
+        or not all(isinstance(value, str) for value in given.values())
+    ):
+        raise InputError(f"What its tool {told.tool[:80]!r} does with these arguments is not certain.")
+    arguments = {ours: given[theirs] for theirs, ours in found.arguments.items()}
+    return msgspec.structs.replace(told, tool=found.tool, arguments=arguments)
 
 
 def _tool(table: Dialect, raw: dict[str, Any], event: str, servers: Sequence[str]) -> tuple[str | None, str]:

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from checkrein.doors.hooks.dialects import AGENTS, Answer, Dialect, Saying, dialect
+from checkrein.doors.hooks.dialects import AGENTS, GUESTS, HEEDED, Answer, Meaning, Saying, dialect
 from checkrein.doors.hooks.events import Event
 from checkrein.errors import InputError
 
 LONGEST_TEXT = 10_000
+_KNOWN = (*AGENTS, *GUESTS)
 # Understood by every client we know, in words of none.
 _REFUSAL = Answer(stderr="$reason", exit=2)
 
@@ -27,17 +28,28 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def allow(
-    event: Event, *, reason: str = "", updated: dict[str, Any] | None = None, context: str = ""
+    event: Event,
+    *,
+    persons: bool = False,
+    reason: str = "",
+    updated: dict[str, Any] | None = None,
+    context: str = "",
 ) -> Reply:
-    """Let the call run, with `updated` as its whole input if given."""
+    """Let the call run, with `updated` as its whole input if given.
+
+    `persons`: the allow is a person's own word. Where an allow would overrule the agent's own checks and is
+    not, or where nobody knows what it does, the agent hears nothing and goes on by its own checks.
+    """
     saying: Saying = "allow" if updated is None else "rewrite"
-    return _say(event, saying, reason=reason, context=context, updated=updated)
+    if updated is None and not _may_say(event, saying, persons):
+        return no_opinion(event)
+    return _say(event, saying, reason=reason, context=context, updated=updated, persons=persons)
 
 
 def ask(event: Event, reason: str, context: str = "") -> Reply:
     """Let the agent ask its person."""
     # INVARIANT: an ask is only sent to an agent that understands it; others would just run the tool.
-    if not can_ask(dialect(event.agent)):
+    if not can_ask(event):
         raise InputError(f"{dialect(event.agent).title} cannot ask by itself.")
     return _say(event, "ask", reason=reason, context=context)
 
@@ -55,15 +67,15 @@ def deny(event: Event, reason: str, context: str = "") -> Reply:
 
 def refuse_unread(agent: str, reason: str) -> Reply:
     """Refuse what came to a gate and could not be read."""
-    gate = dialect(agent).gate if agent in AGENTS else ""
+    gate = dialect(agent).gate if agent in _KNOWN else ""
     return deny(Event(agent=agent, name=gate, kind="call"), reason)
 
 
 def permission(
     event: Event, approved: bool, message: str = "", updated: dict[str, Any] | None = None
 ) -> Reply:
-    """The answer to the agent's own permission question."""
-    return allow(event, updated=updated) if approved else deny(event, message)
+    """A person's answer to the agent's own permission question."""
+    return allow(event, persons=True, updated=updated) if approved else deny(event, message)
 
 
 def block(event: Event, reason: str) -> Reply:
@@ -81,20 +93,41 @@ def silent() -> Reply:
     return Reply()
 
 
-def can_ask(table: Dialect) -> bool:
-    return table.ask == "native"
+def no_opinion(event: Event) -> Reply:
+    """The same about a call: some agents take empty output for a failure."""
+    return Reply(stdout=dialect(event.agent).silence.encode())
 
 
-def can_rewrite(event: Event, updated: dict[str, Any] | None = None) -> bool:
-    """Whether an allow of this event can change the input, to exactly `updated` if given."""
+def can_ask(event: Event) -> bool:
+    """Whether the agent asks its person about a call when it is told to, in the mode it is in."""
+    return dialect(event.agent).meaning("call", event.mode, "ask") in HEEDED
+
+
+def can_rewrite(event: Event, updated: dict[str, Any] | None = None, *, persons: bool = False) -> bool:
+    """Whether an allow of this event can change the input, to exactly `updated` if given.
+
+    `persons`: the change is a person's own.
+    """
     table = dialect(event.agent)
     if _answer(event, "rewrite") is None or event.name in table.implied:
+        return False
+    if not _may_say(event, "rewrite", persons):
         return False
     return table.rewrite != "merge" or updated is None or event.arguments.keys() <= updated.keys()
 
 
+def _may_say(event: Event, saying: Saying, persons: bool) -> bool:
+    table = dialect(event.agent)
+    meaning: Meaning = table.meaning(table.events.get(event.name, "other"), event.mode, saying)
+    # INVARIANT: nothing but a person's own word overrules an agent's own checks.
+    if meaning == "grant":
+        return persons
+    # INVARIANT: an agent is not told to run a call in words nobody has seen the effect of.
+    return meaning != "unknown"
+
+
 def _answer(event: Event, saying: Saying) -> Answer | None:
-    if event.agent not in AGENTS:
+    if event.agent not in _KNOWN:
         return None
     table = dialect(event.agent)
     return table.replies.get(table.events.get(event.name, "other"), {}).get(saying)
@@ -107,10 +140,11 @@ def _say(
     reason: str = "",
     context: str = "",
     updated: dict[str, Any] | None = None,
+    persons: bool = False,
 ) -> Reply:
     table, answer = dialect(event.agent), _answer(event, saying)
     # INVARIANT: what runs is what was approved; a change the agent would not make is never allowed.
-    if updated is not None and not can_rewrite(event, updated):
+    if updated is not None and not can_rewrite(event, updated, persons=persons):
         raise InputError(f"{table.title} cannot be given this changed input.")
     if answer is None:
         raise InputError(f"{table.title} has no answer {saying!r} to {event.name[:80]!r}.")
@@ -125,7 +159,7 @@ def _filled_in(
     context: str = "",
     updated: dict[str, Any] | None = None,
 ) -> Reply:
-    longest = dialect(event.agent).longest_text if event.agent in AGENTS else LONGEST_TEXT
+    longest = dialect(event.agent).longest_text if event.agent in _KNOWN else LONGEST_TEXT
     words: dict[str, Any] = {
         "$event": event.name,
         "$reason": _short(reason, longest),

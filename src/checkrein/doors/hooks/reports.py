@@ -49,6 +49,11 @@ class Reports:
             data = {"project": call.project, "session": call.session, "tool": call.name, "agent": call.agent}
             self._pipeline.note("unjudged", data)
             return replies.silent()
+        if event.outcome == "denied":
+            # INVARIANT: a person's no in the agent's own dialog is a no on the record, and no failure.
+            if late or not self._questions.refuse(entry, self._callers.user):
+                self._pipeline.finish(entry, "denied", evidence=event.evidence)
+            return replies.silent()
         # INVARIANT: a report answers only what was asked in the agent's own dialog.
         if not late and self._questions.in_dialog(session, entry):
             self._answered_in_dialog(entry, call)
@@ -69,6 +74,7 @@ class Reports:
     def stop(self, event: Event, facts: dict[str, str], peer: Peer, _line: Waiting | None) -> Reply:
         """The agent has done what it was told, and waits for its person."""
         session = self._callers.session(event, facts, peer)
+        self._questions.refused_in_dialog(session, self._callers.user)
         self._questions.withdraw(session)
         trustfiles.write(self._pipeline, session.project)
         return replies.silent()

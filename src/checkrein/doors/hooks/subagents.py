@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from checkrein.call import ToolCall
-from checkrein.core.decision import Decided
+from checkrein.core.decision import Decided, is_persons_word
 from checkrein.doors.hooks import replies
 from checkrein.doors.hooks.calls import Calls
 from checkrein.doors.hooks.events import Event
@@ -36,13 +36,15 @@ class Subagents:
         choice = self._choice(call, trust)
         data = {"persona": choice.name, "model": choice.model, "reason": choice.reason}
         updated = {**call.arguments, "model": choice.model}
+        # The change is ours: where that would overrule the agent's own checks, the call stays as it is.
         given = "model" not in call.arguments and replies.can_rewrite(event, updated) and bool(choice.model)
         self._note(decided.entry, {**data, "applied": given})
         text = f"Routed to {choice.name} ({choice.model}): {choice.reason}."
         if given:
             self._calls.rewritten(call, decided, updated, time.monotonic())
             return replies.allow(event, reason=text, updated=updated)
-        return replies.allow(event, reason=decided.verdict.reasons[0].text, context=text)
+        persons, reason = is_persons_word(decided.verdict), decided.verdict.reasons[0].text
+        return replies.allow(event, persons=persons, reason=reason, context=text)
 
     def ended(self, session: str, outcome: str) -> None:
         """One more failure in a row, or none any more; what is neither counts for nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from checkrein.approval import wording
 from checkrein.call import ToolCall
 from checkrein.doors.hooks import replies
+from checkrein.doors.hooks.dialects import dialect
 from checkrein.doors.hooks.events import glimpse
 from checkrein.doors.hooks.replies import Reply
 from checkrein.errors import CheckreinError, InputError
@@ -25,14 +26,20 @@ class Unreadable:
     def __init__(self, pipeline: Pipeline, user: str) -> None:
         self._pipeline, self._user = pipeline, user
 
-    def answer(self, request: Request, error: InputError) -> Reply:
-        """Refused and recorded; reports nobody can read are recorded only."""
-        _, agent, mode = request.words[:3]
+    def answer(self, request: Request, error: InputError, agent: str) -> Reply:
+        """Refused and recorded; reports nobody can read are recorded only. `agent`: whose payload it is."""
+        _, registered, mode = request.words[:3]
         if mode != "gate":
             self._pipeline.note("unreadable", {"agent": agent, "mode": mode, "reason": error.message})
             return replies.silent()
         call = self._glimpsed(agent, request.body)
-        decided = self._pipeline.refuse(call, "floor", f"The call cannot be read: {error.message}", _REPORT)
+        why, remedy = f"The call cannot be read: {error.message}", _REPORT
+        if agent != registered:
+            # Somebody who never installed us for this program must learn who stops it, and what to do.
+            table = dialect(agent)
+            why = f"{table.title} ran the hook of {dialect(registered).title}. {why}"
+            remedy = table.guest_remedy
+        decided = self._pipeline.refuse(call, "floor", why, remedy)
         try:
             return replies.refuse_unread(agent, wording.refusal(call, decided.verdict, decided.entry))
         except CheckreinError:

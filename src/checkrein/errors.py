@@ -15,6 +15,7 @@ CheckreinError
 │   ├── SealError           something encrypted in it cannot be read
 │   └── StoppedError        the gateway ended while somebody waited for it
 ├── LedgerError         the record does not verify
+│   └── LedgerDoubtError    it verifies, and shows what an undisturbed one does not
 ├── PipeError           an MCP server cannot be started or connected to
 ├── Unreachable         an MCP server cannot be used now
 ├── ProviderError       a provider of models does not do what it was asked for
@@ -143,6 +144,13 @@ class LedgerError(CheckreinError):
 
     code = "ledger.broken"
     exit_code = 6
+
+
+class LedgerDoubtError(LedgerError):
+    """Raise when every record verifies but not all is proven, or something beside the records was changed."""
+
+    code = "ledger.doubt"
+    exit_code = 8
 
 
 def _shown(value: Any) -> str:

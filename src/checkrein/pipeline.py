@@ -27,6 +27,7 @@ from checkrein.finishing import Finishing, Outcome
 from checkrein.judging import Judging
 from checkrein.ledger import mirror
 from checkrein.ledger.checkpoints import Signer
+from checkrein.ledger.copies import Copies, newest_copy
 from checkrein.ledger.entries import Entry
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
@@ -51,11 +52,14 @@ class Pipeline:
         overrides: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
         policies: Policies | None = None,
+        witness: bool = True,
     ) -> None:
+        """`witness`: copy the newest checkpoint to the user's configuration folder as well."""
         self.store, self.clock = store, clock
         self.policies, question_calls = policies or Policies(store, overrides), QuestionCalls(store, state)
         self.broker = Broker(store, question_calls)
-        self.ledger = Ledger(store, Signer(state), clock)
+        copies = Copies(state, newest_copy(state) if witness else None)
+        self.ledger = Ledger(store, Signer(state), clock, copies=copies)
         self.asking = Asking(store, self.ledger, question_calls, clock)
         self.mirror = mirror.Mirror(
             store,
@@ -258,7 +262,7 @@ class Pipeline:
         self.store.write(change, durable=True)
 
     def close(self) -> None:
-        """Sign the head, remember how far the mirror got, and let go of the store."""
+        """Close and sign the record, remember how far the mirror got, and let go of the store."""
 
         with contextlib.suppress(CheckreinError):
             self.mirror.close()
@@ -266,11 +270,11 @@ class Pipeline:
         def last(tx: Transaction) -> None:
             self.mirror.remember(tx)
             self.ledger.file(tx)
-            self.ledger.checkpoint(tx)
 
-        # A full disk or a broken chain costs the signature, not the way out.
-        with contextlib.suppress(CheckreinError):
-            self.store.write(last, durable=True)
+        # A full disk, a broken chain or a key that cannot be read costs the signature, not the way out.
+        for work in (self.ledger.close, last):
+            with contextlib.suppress(CheckreinError):
+                self.store.write(work, durable=True)
         self.store.close()
 
 

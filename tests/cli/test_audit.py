@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 from checkrein.call import tool_call
+from checkrein.ledger.copies import newest_copy
 from checkrein.settings.sources import state_dir
 from checkrein.store.sqlite import FILE
 
@@ -59,7 +60,9 @@ def test_show_tells_a_call_s_whole_story(run, recorded):
 
 
 def test_verify_is_happy_and_names_the_first_broken_record(run, recorded):
-    assert "7 record(s) and 1 checkpoint(s) verify" in run("audit", "verify")
+    text = run("audit", "verify")
+    assert "8 record(s) and 4 checkpoint(s) verify" in text
+    assert "Not shown: whether code that can read ledger.key wrote another history" in text
     with sqlite3.connect(state_dir() / FILE) as database:
         database.executescript(
             "DROP TRIGGER record_no_update;"
@@ -74,16 +77,17 @@ def test_verify_is_happy_and_names_the_first_broken_record(run, recorded):
 def test_a_cut_tail_is_found_against_a_checkpoint_kept_elsewhere(run, recorded, tmp_path):
     witness = tmp_path / "witness.json"
     witness.write_text(run("audit", "checkpoint"))
-    assert json.loads(json.loads(witness.read_text())["body"])["seq"] == 7
-    assert "verify" in run("audit", "verify", "--against", str(witness))
+    assert json.loads(json.loads(witness.read_text())["body"])["seq"] == 8
+    assert "Up to record 8 this is the record" in run("audit", "verify", "--against", str(witness))
     with sqlite3.connect(state_dir() / FILE) as database:
         database.executescript(
             "DROP TRIGGER record_no_delete; DROP TRIGGER checkpoint_no_delete;"
-            "DELETE FROM checkpoint; DELETE FROM record WHERE seq = 7"
+            "DELETE FROM checkpoint; DELETE FROM record WHERE seq = 8"
         )
     database.close()
     (state_dir() / "checkpoints.jsonl").unlink()
-    run("audit", "verify")
+    newest_copy(state_dir()).unlink()
+    assert "there is no checkpoint at all" in run("audit", "verify", code=8)
     assert "cut" in run("audit", "verify", "--against", str(witness), code=6)
     assert "not a checkpoint" in run("audit", "verify", "--against", __file__, code=2)
     assert "No such file" in run("audit", "verify", "--against", "/nowhere", code=4)

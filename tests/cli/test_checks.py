@@ -148,7 +148,7 @@ def test_reports_nobody_could_read_are_named():
 def test_a_record_that_does_not_verify_is_named(pipeline):
     pipeline.note("test", {"a": 1})
     pipeline.close()
-    assert "1 record(s) verify" in only(checks.ledger()).text
+    assert "2 record(s) verify" in only(checks.ledger()).text
     with sqlite3.connect(state_dir() / FILE) as database:
         database.executescript(
             "DROP TRIGGER record_no_update; UPDATE record SET body = replace(body, '\"a\":1', '\"a\":2')"

@@ -111,7 +111,7 @@ def test_an_agent_changes_nothing_where_no_server_runs(prepared, agent, name):
     before = len(recorded())
     done = agent.run(*prepared(name))
     assert done.returncode == 7, done.stderr
-    assert [body["kind"] for body in recorded()[before:]] == ["request_refused"]
+    assert [body["kind"] for body in recorded()[before:]] == ["request_refused", "record_closed"]
 
 
 def test_an_agent_may_look(prepared, server, agent):

@@ -18,7 +18,7 @@ def test_a_project_s_file_is_shown_accepted_and_revoked(run, project):
     path.write_text(LOOSE)
     run("policy", "revoke")
     assert run.json("explain", "make x", "--json")["verdict"] == "ask"
-    assert "2 record(s)" in run("audit", "verify")
+    assert "4 record(s)" in run("audit", "verify")
 
 
 def test_accepting_needs_a_person_or_an_explicit_yes(run, project):

@@ -80,7 +80,7 @@ def test_every_change_is_on_the_record(run):
     run("rules", "edit", rule, "--tool", "y")
     run("rules", "move", rule, "--priority", "5")
     run("rules", "rm", rule)
-    assert "4 record(s)" in run("audit", "verify")
+    assert "8 record(s)" in run("audit", "verify")
 
 
 def test_lint_finds_what_is_suspicious(run, user_settings):

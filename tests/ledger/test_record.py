@@ -5,8 +5,10 @@ import pytest
 
 from checkrein.errors import LedgerError, StoreFullError
 from checkrein.ledger.chain import Link, first_break
-from checkrein.ledger.checkpoints import Signer, kept
-from checkrein.ledger.record import CHECKPOINT_EVERY, FILE_EVERY, Ledger, _spelled, first_id, new_id
+from checkrein.ledger.checkpoints import Signer
+from checkrein.ledger.copies import Copies, kept, newest_copy
+from checkrein.ledger.record import FILE_EVERY, Ledger, _spelled, first_id, new_id
+from checkrein.ledger.signing import MOST_RECORDS, MOST_SECONDS
 from checkrein.ledger.terms import terms_of
 from checkrein.settings.sources import state_dir
 from checkrein.store import lookup, records
@@ -76,22 +78,172 @@ def test_a_failed_neighbour_leaves_no_hole_in_the_chain(ledger):
 
 def test_a_long_record_is_checkpointed_by_itself(ledger):
     def many(tx):
-        for _ in range(CHECKPOINT_EVERY + 5):
+        for _ in range(MOST_RECORDS + 5):
             ledger.append(tx, "note", {})
 
+    note(ledger)
+    assert signed(ledger) == [1], "the first of a process is"
     ledger.store.write(many)
-    ledger.store.write(lambda tx: None)
-    assert [row[0] for row in records.checkpoints(ledger.store)] == [CHECKPOINT_EVERY + 5]
-    assert len(kept(state_dir())) == 1
+    assert signed(ledger) == [1, 1 + MOST_RECORDS]
     ledger.store.write(many)
-    ledger.store.write(lambda tx: None)
-    assert len(records.checkpoints(ledger.store)) == 2
+    assert signed(ledger)[2:] == [1 + 2 * MOST_RECORDS]
+    for _ in range(MOST_RECORDS - 11):
+        ledger.store.write(lambda tx: ledger.append(tx, "note", {}), alone=True)
+        assert len(signed(ledger)) == 3
+    ledger.store.write(lambda tx: ledger.append(tx, "note", {}), alone=True)
+    assert signed(ledger)[3:] == [1 + 3 * MOST_RECORDS]
+    assert whole(ledger)[0] == 1 + 3 * MOST_RECORDS
+
+
+def signed(ledger):
+    return [row[0] for row in records.checkpoints(ledger.store)]
+
+
+def note(ledger, kind="note", **data):
+    ledger.store.write(lambda tx: ledger.append(tx, kind, data))
+
+
+@pytest.mark.invariant("the first record of a process is signed, so that a cut in front of it is seen")
+def test_a_record_that_follows_an_unsigned_one_after_a_minute_is_signed(ledger, clock):
+    note(ledger)
+    assert signed(ledger) == [1]
+    note(ledger)
+    clock.now += MOST_SECONDS - 1
+    note(ledger)
+    assert signed(ledger) == [1]
+    clock.now += 1
+    note(ledger)
+    assert signed(ledger) == [1, 4]
+    clock.now += 10 * MOST_SECONDS
+    note(ledger)
+    assert signed(ledger) == [1, 4], "it is the first unsigned one that counts"
+    clock.now -= 5
+    note(ledger)
+    assert signed(ledger) == [1, 4, 6], "nobody knows how old the one before is"
+
+
+def test_a_server_s_first_record_is_signed_when_it_comes_by(ledger):
+    ledger.sign_first_record_later()
+    note(ledger)
+    assert signed(ledger) == []
+    ledger.keep_signed()
+    assert signed(ledger) == [1]
+    note(ledger)
+    ledger.keep_signed()
+    assert signed(ledger) == [1]
+
+
+def test_a_server_s_first_answer_is_signed_at_once(ledger):
+    ledger.sign_first_record_later()
+    note(ledger, "answered")
+    assert signed(ledger) == [1]
+
+
+def test_who_comes_by_signs_what_waits_for_a_minute(ledger, clock):
+    note(ledger)
+    note(ledger)
+    ledger.keep_signed()
+    clock.now += MOST_SECONDS - 4
+    ledger.keep_signed()
+    assert signed(ledger) == [1]
+    ledger.keep_signed(5)
+    assert signed(ledger) == [1, 2]
+    ledger.keep_signed(5)
+    assert signed(ledger) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("answered", {}),
+        ("released", {}),
+        ("granted", {}),
+        ("session_ended", {}),
+        ("decided", {"verdict": "deny"}),
+    ],
+)
+@pytest.mark.invariant("no more than 63 records, and none of a person or a refusal, are committed unsigned")
+def test_what_matters_is_signed_with_its_record(ledger, kind, data):
+    note(ledger)
+    note(ledger, "decided", verdict="allow")
+    assert signed(ledger) == [1]
+    note(ledger, kind, **data)
+    assert signed(ledger) == [1, 3]
+
+
+@pytest.mark.invariant("a head is signed in the transaction of the record it covers, or that is not written")
+def test_a_record_whose_checkpoint_cannot_be_signed_is_not_written(ledger, clock):
+    class Failing(Signer):
+        fails = True
+
+        def sign(self, *said):
+            if self.fails:
+                raise LedgerError("The record cannot be signed.")
+            return super().sign(*said)
+
+    note(ledger)
+    signer = Failing(state_dir())
+    again = Ledger(ledger.store, signer, clock)
+    with pytest.raises(LedgerError, match="cannot be signed"):
+        note(again)
+    signer.fails = False
+    note(again)
+    signer.fails = True
+    with pytest.raises(LedgerError, match="cannot be signed"):
+        note(again, "answered")
+    assert (whole(again)[0], signed(again)) == (2, [1, 2])
+    for _ in range(MOST_RECORDS - 1):
+        note(again)
+    with pytest.raises(LedgerError, match="cannot be signed"):
+        note(again)
+    assert whole(again)[0] == MOST_RECORDS + 1
+    signer.fails = False
+    note(again, "answered")
+    assert signed(again) == [1, 2, MOST_RECORDS + 2]
+
+
+@pytest.mark.invariant("a checkpoint is on the disk before its copy is")
+def test_a_checkpoint_is_copied_once_its_commit_waited_for_the_disk(clock):
+    store = SqliteStore.open(state_dir())
+    copies = Copies(state_dir(), newest_copy(state_dir()))
+    ledger, seen = Ledger(store, Signer(state_dir()), clock, copies=copies), []
+
+    def answer(tx):
+        ledger.append(tx, "answered", {})
+        # Looked at while the commit has not happened, then once it has.
+        tx.before_commit(lambda _: seen.append(kept(state_dir())))
+        tx.after(lambda: seen.append((tx.durable, kept(state_dir()))))
+
+    store.write(answer)
+    assert seen == [[], (False, [])]
+    store.write(answer, durable=True)
+    assert seen[2] in ([], kept(state_dir())[:1]), "the first one may be copied by itself by now"
+    durable, copied = seen[3]
+    assert durable and [each.content["seq"] for each in copied] == [1, 2]
+    store.close()
+
+
+@pytest.mark.invariant("nothing is signed on top of a checkpoint that our key did not sign")
+@pytest.mark.parametrize("key", ["another", "none"])
+def test_no_other_key_goes_on_with_a_record(ledger, clock, key):
+    note(ledger, "answered")
+    (state_dir() / "ledger.key").unlink()
+    if key == "another":
+        assert Signer(state_dir()).public
+    again = Ledger(ledger.store, Signer(state_dir()), clock)
+    again.open(ledger.store)
+    with pytest.raises(LedgerError, match="not signed by this installation"):
+        note(again, "answered")
+    assert signed(again) == [1]
+    assert (state_dir() / "ledger.key").exists() == (key == "another")
 
 
 def test_nothing_new_is_not_signed_again(ledger):
     assert ledger.store.write(ledger.checkpoint) is None
-    ledger.store.write(lambda tx: ledger.append(tx, "note", {}))
-    assert ledger.store.write(ledger.checkpoint).content["seq"] == 1
+    note(ledger)
+    assert ledger.store.write(ledger.checkpoint) is None
+    note(ledger)
+    assert ledger.store.write(ledger.checkpoint).content["seq"] == 2
     assert ledger.store.write(ledger.checkpoint) is None
 
 
@@ -208,18 +360,3 @@ def test_who_writes_anyway_files_a_lot_that_is_worth_it(ledger):
 
 def broken(*_):
     raise StoreFullError("The disk is full.")
-
-
-def test_a_head_that_could_not_be_signed_is_signed_later(ledger, monkeypatch):
-    def many(tx):
-        for _ in range(CHECKPOINT_EVERY):
-            ledger.append(tx, "note", {})
-
-    monkeypatch.setattr(ledger.signer, "sign", broken)
-    ledger.store.write(many)
-    ledger.store.write(lambda tx: None)
-    assert records.checkpoints(ledger.store) == []
-    monkeypatch.undo()
-    ledger.store.write(many)
-    ledger.store.write(lambda tx: None)
-    assert [row[0] for row in records.checkpoints(ledger.store)] == [2 * CHECKPOINT_EVERY]

@@ -4,8 +4,9 @@ import sqlite3
 import pytest
 
 from checkrein.call import tool_call
-from checkrein.ledger.checkpoints import FILE as CHECKPOINTS
-from checkrein.ledger.checkpoints import Checkpoint, Signer, kept
+from checkrein.ledger.checkpoints import Checkpoint, Signer
+from checkrein.ledger.copies import FILE as CHECKPOINTS
+from checkrein.ledger.copies import kept, newest_copy
 from checkrein.ledger.verify import BackgroundCheck, verify
 from checkrein.settings.sources import state_dir
 from checkrein.store import records
@@ -15,7 +16,7 @@ from patience import PATIENCE
 
 @pytest.fixture
 def state(pipeline):
-    """A finished store: six records under one checkpoint, and a copy of its folder to tamper with."""
+    """A finished store: six records, the first of them signed, and the one that closes it, signed."""
     for number in range(6):
         pipeline.decide(tool_call({"tool": "Read", "arguments": {"file_path": f"f{number}"}}))
     pipeline.close()
@@ -41,7 +42,7 @@ def report(folder, **extra):
 
 def test_an_untouched_record_verifies(state):
     found = report(state)
-    assert (found.ok, found.records, found.checkpoints) == (True, 6, 1)
+    assert (found.ok, found.records, found.checkpoints) == (True, 7, 2)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +56,12 @@ def test_an_untouched_record_verifies(state):
         ),
         ("UPDATE lookup SET term = 'tool:Write' WHERE term = 'tool:Read'", 1),
         ("DELETE FROM record WHERE seq = 4", 4),
-        ("DELETE FROM record WHERE seq = 6", 6),
+        ("DELETE FROM record WHERE seq = 7", 7),
         ("DELETE FROM record WHERE seq > 2", 3),
-        ("DELETE FROM checkpoint; DELETE FROM record WHERE seq = 6", 6),
+        ("DELETE FROM checkpoint; DELETE FROM record WHERE seq = 7", 7),
         ("DELETE FROM checkpoint; DELETE FROM record", 1),
-        ("UPDATE checkpoint SET body = replace(body, '\"seq\":6', '\"seq\":5')", 5),
-        ("UPDATE checkpoint SET signature = '00'", 6),
+        ("UPDATE checkpoint SET body = replace(body, '\"seq\":7', '\"seq\":5')", 5),
+        ("UPDATE checkpoint SET signature = '00' WHERE seq = 7", 7),
     ],
 )
 def test_the_first_broken_record_is_named(state, script, seq):
@@ -77,7 +78,8 @@ def test_a_record_cut_together_with_all_its_checkpoints_is_caught_by_one_kept_el
         "DELETE FROM checkpoint; DELETE FROM record WHERE seq > 3",
     )
     (state / CHECKPOINTS).unlink()
-    assert report(state).ok
+    newest_copy(state).unlink()
+    assert report(state).broken is None
     found = report(state, witnesses=(witness,))
     assert "cut" in found.broken.reason
 

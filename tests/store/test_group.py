@@ -249,3 +249,29 @@ def test_every_statement_of_ours_names_a_table_that_exists():
             found += re.findall(r'"((?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b[^"]*)"', filled)
     assert len(found) > 10
     assert {_table(sql) for sql in found} <= tables
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_transaction_writes_once_more_before_it_commits(store, alone):
+    told = []
+
+    def work(tx):
+        tx.before_commit(lambda group: set_number(group, "last", len(told)))
+        tx.after(lambda: told.append(change_number(store, "last")))
+        tx.insert(INTO, [("first", 7)])
+
+    store.write(work, alone=alone)
+    assert (change_number(store, "first"), change_number(store, "last"), told) == (7, 0, [0])
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_cannot_be_written_last_takes_all_of_the_group_along(store, alone):
+    def work(tx):
+        tx.insert(INTO, [("first", 7)])
+        tx.before_commit(lambda group: set_number(group, "last", None))
+
+    with pytest.raises(StoreError):
+        store.write(work, alone=alone)
+    assert (change_number(store, "first"), change_number(store, "last")) == (0, 0)
+    store.write(append(1))
+    assert seqs(store) == [1]

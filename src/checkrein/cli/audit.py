@@ -13,13 +13,14 @@ import msgspec
 from checkrein.call import DECISIONS
 from checkrein.cli.opening import ask, json_option, reading
 from checkrein.cli.terminal import dim, fact, moment, plain, say, say_json, shortened, table, word
-from checkrein.errors import InputError, LedgerError, NotFoundError
+from checkrein.errors import InputError, LedgerDoubtError, LedgerError, NotFoundError
 from checkrein.ledger.checkpoints import KEY, Checkpoint, Signer
 from checkrein.ledger.entries import Entry
 from checkrein.ledger.export import FORMATS
 from checkrein.ledger.export import export as exported
 from checkrein.ledger.query import Filter, entries, entry
 from checkrein.ledger.query import stats as count
+from checkrein.ledger.verify import UNKNOWABLE, Report
 from checkrein.ledger.verify import verify as verify_record
 from checkrein.settings.project import project_of
 from checkrein.settings.sources import state_dir
@@ -106,7 +107,11 @@ def show(call_id: str, as_json: bool) -> None:
 )
 @json_option
 def verify(against: str | None, as_json: bool) -> None:
-    """Check every record, checkpoint and signature. Exits 6 and names the first broken record if one is."""
+    """Check every record, checkpoint and signature.
+
+    Exits 6 and names the first broken record if one is. Exits 8 if every record verifies but some are not
+    proven, or something beside them was changed.
+    """
     witnesses = _witnesses(against) if against else ()
     key = state_dir() / KEY
     with reading() as reader:
@@ -120,18 +125,54 @@ def verify(against: str | None, as_json: bool) -> None:
                 "head": report.head,
                 "checkpoints": report.checkpoints,
                 "broken": report.broken,
+                "findings": report.findings,
+                "notes": report.notes,
+                "unsigned": report.unsigned,
+                "against": report.against,
+                "not_shown": not_shown(report),
             }
         )
-    elif report.ok:
+    else:
+        _say_report(report)
+    if not report.ok:
+        error = _as_error(report)
+        if as_json:
+            raise SystemExit(error.exit_code)
+        raise error
+
+
+def not_shown(report: Report) -> str:
+    """What this check cannot know, in plain words."""
+    if report.against:
+        return (
+            f"Up to record {report.against} this is the record the checkpoint kept elsewhere was made for. "
+            f"Of what came after: {UNKNOWABLE[0].lower()}{UNKNOWABLE[1:]}"
+        )
+    return UNKNOWABLE
+
+
+def _say_report(report: Report) -> None:
+    if report.broken is None:
         counted = f"{report.records} record(s) and {report.checkpoints} checkpoint(s)"
         say(f"{counted} verify. Head {report.head[:16]}.")
-    if report.broken:
-        if as_json:
-            raise SystemExit(LedgerError.exit_code)
-        raise LedgerError(
+    for found in report.findings:
+        say(f"Finding: {plain(found.reason)}.")
+    for found in report.notes:
+        say(dim(f"Note: {plain(found.reason)}."))
+    if report.records:
+        say(dim(not_shown(report)))
+
+
+def _as_error(report: Report) -> LedgerError:
+    if report.broken is not None:
+        return LedgerError(
             f"The record is broken: {report.broken.reason}.",
             remedy="Records before it are good. Keep the store as evidence.",
         )
+    return LedgerDoubtError(
+        f"{len(report.findings)} finding(s): an undisturbed record shows none.",
+        remedy="Compare it with a checkpoint kept elsewhere: `checkrein audit verify --against FILE`.",
+    )
 
 
 @audit.command()

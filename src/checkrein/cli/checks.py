@@ -245,4 +245,7 @@ def ledger() -> Iterator[Finding]:
     if report.broken:
         remedy = "Records before it are good. Keep the store as evidence."
         return one("record", False, f"it does not verify: {report.broken.reason}", remedy)
+    if report.findings:
+        text = f"{report.records} record(s) verify, but {report.trouble}"
+        return one("record", False, text, "See `checkrein audit verify`.")
     return one("record", True, f"{report.records} record(s) verify")

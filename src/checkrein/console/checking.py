@@ -46,10 +46,10 @@ class Check:
         ledger = self._pipeline.ledger
         reader = Gently(self._pipeline.store, seconds=_PAUSE_SECONDS, every=_PAUSE_EVERY)
         try:
-            report = verify(reader, state_dir(), ledger.signer.public)
-            self.report, self.trouble = report, report.broken.reason if report.broken else ""
+            report = verify(reader, state_dir(), ledger.signer.public, now=self._pipeline.clock())
+            self.report, self.trouble = report, report.trouble
             # INVARIANT: a record found broken is not written on.
-            ledger.broken = ledger.broken or self.trouble
+            ledger.broken = ledger.broken or (report.broken.reason if report.broken else "")
         except CheckreinError as error:
             self.report, self.trouble = None, str(error)
             if isinstance(error, LedgerError):

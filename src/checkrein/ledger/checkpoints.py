@@ -1,7 +1,7 @@
 """Signed checkpoints: the chain's head at a moment, under a key of this installation.
 
-A chain alone does not show that its end was cut off; a checkpoint kept elsewhere does. Each one is in the
-store, appended to `checkpoints.jsonl` beside it, and can be printed to be kept on another machine.
+Each one is stored in the transaction of the record it covers, copied out of the store (`copies`), and can be
+printed to be kept on another machine. A chain alone does not show that its end was cut off or made anew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY = "ledger.key"
-FILE = "checkpoints.jsonl"
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -43,51 +42,54 @@ class Checkpoint(msgspec.Struct, frozen=True):
             "A checkpoint cannot be read.", remedy="It was tampered with; keep the store as evidence."
         )
 
+    @property
+    def previous(self) -> int | None:
+        """The record of the checkpoint before this one; None: made before checkpoints named it."""
+        found = self.content.get("previous")
+        return found if isinstance(found, int) else None
+
 
 class Signer:
     """This installation's Ed25519 key, made on first use and readable by its owner only."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._path = folder / KEY
         self._key: Ed25519PrivateKey | None = None
         self._making = threading.Lock()
 
-    def sign(self, seq: int, head: str, at: float) -> Checkpoint:
-        body = canonical({"at": at, "hash": head, "key": self.public, "seq": seq}).decode()
+    @property
+    def exists(self) -> bool:
+        return self._key is not None or self._path.exists()
+
+    def sign(self, seq: int, head: str, at: float, previous: int = 0) -> Checkpoint:
+        said = {"at": at, "hash": head, "key": self.public, "previous": previous, "seq": seq}
+        body = canonical(said).decode()
         return Checkpoint(body, self._private().sign(body.encode()).hex())
 
     @property
     def public(self) -> str:
         return self._private().public_key().public_bytes_raw().hex()
 
-    def keep(self, checkpoint: Checkpoint) -> None:
-        """Append the checkpoint to the file beside the store; a full disk costs the copy, not the record."""
-        with contextlib.suppress(OSError):
-            _append(self._folder / FILE, canonical(checkpoint) + b"\n")
-
     def _private(self) -> Ed25519PrivateKey:
         with self._making:
-            return self._key or self._made()
+            try:
+                return self._key or self._made()
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else "it is no key"
+                raise LedgerError(
+                    f"The record cannot be signed: {self._path}: {why}.",
+                    remedy="Put the key back as it was; calls are refused until then.",
+                ) from error
 
     def _made(self) -> Ed25519PrivateKey:
         """The key from its file, made on first use; one thread at a time."""
         if self._key is None:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-            path = self._folder / KEY
-            if not path.exists():
-                _write_new(path, Ed25519PrivateKey.generate().private_bytes_raw())
-            self._key = Ed25519PrivateKey.from_private_bytes(path.read_bytes())
+            if not self._path.exists():
+                _write_new(self._path, Ed25519PrivateKey.generate().private_bytes_raw())
+            self._key = Ed25519PrivateKey.from_private_bytes(self._path.read_bytes())
         return self._key
-
-
-def _append(path: Path, line: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(descriptor, line)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_new(path: Path, content: bytes) -> None:
@@ -103,23 +105,6 @@ def _write_new(path: Path, content: bytes) -> None:
             path.hardlink_to(part)
     finally:
         part.unlink()
-
-
-def kept(folder: Path) -> list[Checkpoint]:
-    """The checkpoints in the file beside the store; a last line cut short by a crash does not count."""
-    try:
-        lines = (folder / FILE).read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
-    found = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            if line:
-                found.append(msgspec.json.decode(line, type=Checkpoint))
-        except msgspec.MsgspecError:
-            if number != len(lines):
-                raise LedgerError(f"{folder / FILE}, line {number} is not a checkpoint.") from None
-    return found
 
 
 def is_signed(checkpoint: Checkpoint, public: str) -> bool:

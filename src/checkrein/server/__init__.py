@@ -55,6 +55,8 @@ _BUSY_SECONDS = 3.0
 _SWITCH_SECONDS = 0.0005
 _COLLECT_AFTER = 20_000
 _PAUSE_SECONDS, _PAUSE_EVERY = 0.002, 50
+# No record waits longer for its signature than it may, though we come by every _TICK only.
+_SIGN_EARLY = 3 * _TICK
 
 
 class Server:
@@ -83,6 +85,7 @@ class Server:
     def run(self) -> None:
         """Serve until told to stop."""
         warm.ready()
+        self.pipeline.ledger.sign_first_record_later()
         for agent in AGENTS:
             dialect(agent)
         self.replay()
@@ -90,6 +93,9 @@ class Server:
         self.notifier.start()
         self._workers.start()
         self.journal.say(f"serving on {self.path}, version {__version__}, process {os.getpid()}")
+        if self.pipeline.ledger.is_resumed:
+            # Beside the first answers: it loads a library.
+            threading.Thread(target=self._sign, name="checkrein-signing", daemon=True).start()
         http = self._open_http()
         gc.freeze()
         # A call leaves hundreds of short-lived objects and hardly ever a cycle: look for those less often.
@@ -99,9 +105,10 @@ class Server:
         reader = Gently(self.pipeline.store, seconds=_PAUSE_SECONDS, every=_PAUSE_EVERY)
         while not self._ended.wait(_TICK):
             self._tidy()
+            self._sign()
             if check is None and not self._ended.is_set():
                 # Not at once: a hook that started us waits for its answer.
-                check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger)
+                check = BackgroundCheck(reader, state_dir(), self.pipeline.ledger, self.journal.say)
                 check.start()
                 threading.Thread(target=self.opened.open_awaited, daemon=True).start()
         reader.give_up()
@@ -160,6 +167,13 @@ class Server:
         if self._outdated and not self._busy():
             self.journal.say("a newer version is installed; making way for it")
             self.stop()
+
+    def _sign(self) -> None:
+        """Sign what a killed server left, the first record, and later what waits long enough."""
+        try:
+            self.pipeline.ledger.keep_signed(_SIGN_EARLY)
+        except CheckreinError as error:
+            self.journal.say(f"signing failed: {error}")
 
     def _busy(self) -> bool:
         """Whether a call is under way; a client that is merely connected may stay so for days."""

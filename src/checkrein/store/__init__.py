@@ -24,9 +24,13 @@ class Reader(Protocol):
 
 
 class Transaction(Reader, Protocol):
-    """One group of writes. `scratch` lives as long as the group and is undone with it."""
+    """One group of writes. `scratch` lives as long as the group and is undone with it.
+
+    `durable`: the commit waits until the disk has it, and with it everything committed before.
+    """
 
     scratch: dict[str, Any]
+    durable: bool
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement; the number of rows it changed."""
@@ -43,6 +47,10 @@ class Transaction(Reader, Protocol):
         """
         ...
 
+    def before_commit(self, work: Callable[[Transaction], None]) -> None:
+        """Have more written once every work of the group is done. What it raises fails the whole group."""
+        ...
+
     def after(self, callback: Callable[[], None]) -> None:
         """Call back once the group is committed, before anyone waiting hears of it. Must not raise."""
         ...
@@ -51,7 +59,7 @@ class Transaction(Reader, Protocol):
 class Offer(NamedTuple):
     """Work for who must not wait; `tell` hears that it is committed, or what went wrong.
 
-    `alone`: it makes one statement and reads nothing it wrote.
+    `alone`: it makes one statement, not counting `before_commit`, and reads nothing it wrote.
     """
 
     work: Callable[[Transaction], Any]

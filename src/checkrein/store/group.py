@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from checkrein.errors import StoreError
-from checkrein.store import Row
+from checkrein.store import Row, Transaction
 
 # So many rows go into one statement; few sizes, so that the statements stay prepared.
 _SIZES = (64, 16, 4, 2, 1)
@@ -27,16 +27,26 @@ class Lost(Exception):  # noqa: N818 - what became of the rows
 class Group:
     """The transaction the works of one group share."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, durable: bool = False) -> None:
+        self._connection, self.durable = connection, durable
         self._into: tuple[str, str] = ("", "")
         self._rows: list[Sequence[Any]] = []
         self._lost: Lost | None = None
         self.scratch: dict[str, Any] = {}
         self.followers: list[Callable[[], None]] = []
+        self._last_works: list[Callable[[Transaction], None]] = []
         self.touched: set[str] = set()
         # How much was written, as far as that is worth knowing.
         self.rows = 0
+
+    def before_commit(self, work: Callable[[Transaction], None]) -> None:
+        self._last_works.append(work)
+
+    def finish(self) -> None:
+        """Write what belongs to the group as a whole, and every row that is not written yet."""
+        for work in self._last_works:
+            work(self)
+        self.flush()
 
     def after(self, callback: Callable[[], None]) -> None:
         self.followers.append(callback)
@@ -96,29 +106,43 @@ class Group:
 
 
 class Single(Group):
-    """A transaction of one statement, made once the work is done with it: cheaper to begin and to commit."""
+    """A transaction of one statement, made once the work is done with it: cheaper to begin and to commit.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
-        self._statement: tuple[str, Sequence[Any]] | None = None
+    What `before_commit` adds makes it an ordinary transaction.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, durable: bool = False) -> None:
+        super().__init__(connection, durable)
+        self._statements: list[tuple[str, Sequence[Any]]] = []
+        self._finishing = False
 
     def insert(self, into: str, rows: Sequence[Sequence[Any]], then: str = "") -> None:
         if rows:
             self.execute(_filled(into, then, len(rows), len(rows[0])), _flat(rows))
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        if self._statement is not None:
+        if self._statements and not self._finishing:
             raise StoreError("This work makes more than one statement.")
-        self._statement = (sql, parameters)
+        self._statements.append((sql, parameters))
         self.touched.add(_table(sql))
         return 1
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:  # noqa: ARG002
         raise StoreError("This work makes more than one statement.")
 
+    def finish(self) -> None:
+        self._finishing = True
+        for work in self._last_works:
+            work(self)
+
     def commit(self) -> None:
-        if self._statement is not None:
-            self._connection.execute(*self._statement)
+        many = len(self._statements) > 1
+        if many:
+            self._connection.execute("BEGIN IMMEDIATE")
+        for statement in self._statements:
+            self._connection.execute(*statement)
+        if many:
+            self._connection.execute("COMMIT")
 
 
 def _flat(rows: Sequence[Sequence[Any]]) -> Sequence[Any]:

@@ -59,11 +59,22 @@ def of_entries(reader: Reader, entries: Sequence[str]) -> list[Row]:
     )
 
 
-def checkpoints(reader: Reader) -> list[tuple[int, str, str]]:
-    """(seq, body, signature) of every checkpoint, oldest first."""
-    return [
-        (r[0], r[1], r[2]) for r in reader.query("SELECT seq, body, signature FROM checkpoint ORDER BY seq")
-    ]
+def hash_of(reader: Reader, seq: int) -> str:
+    """The hash of one record; empty where there is none."""
+    rows = reader.query("SELECT hash FROM record WHERE seq = ?", (seq,))
+    return str(rows[0][0]) if rows else ""
+
+
+def last_kind(reader: Reader) -> str:
+    """What the newest record is; empty where there is none."""
+    rows = reader.query("SELECT kind FROM record ORDER BY seq DESC LIMIT 1")
+    return str(rows[0][0]) if rows else ""
+
+
+def checkpoints(reader: Reader, *, after: int = 0) -> list[tuple[int, str, str]]:
+    """(seq, body, signature) of every checkpoint of a later record than `after`, oldest first."""
+    sql = "SELECT seq, body, signature FROM checkpoint WHERE seq > ? ORDER BY seq"
+    return [(row[0], row[1], row[2]) for row in reader.query(sql, (after,))]
 
 
 def last_checkpoint(reader: Reader) -> tuple[int, str, str] | None:

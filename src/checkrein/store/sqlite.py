@@ -238,16 +238,15 @@ class SqliteStore:
         """Commit one statement; the work's own mistakes leave nothing behind."""
         writer = self._writer
         assert writer is not None  # noqa: S101 - open stores have one
-        transaction = Single(writer)
+        transaction = Single(writer, work.durable)
         try:
             self._prepare(writer, work.durable)
             result = work.do(transaction)
+            transaction.finish()
             transaction.commit()
-        except sqlite3.Error as error:
-            _tell(work.fail, _explanation(self.path, error))
-            return
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the work in
-            _tell(work.fail, error)
+            _roll_back(writer)
+            _tell(work.fail, _explanation(self.path, error) if isinstance(error, sqlite3.Error) else error)
             return
         self._committed(transaction)
         _tell(work.succeed, result)
@@ -265,11 +264,12 @@ class SqliteStore:
         """Commit the group and tell everyone; if one work fails alone, the others come back to rerun."""
         writer = self._writer
         assert writer is not None  # noqa: S101 - open stores have one
-        transaction = Group(writer)
+        durable = any(work.durable for work in group)
+        transaction = Group(writer, durable)
         results: list[Any] = []
         try:
             with _explained(self.path):
-                self._prepare(writer, any(work.durable for work in group))
+                self._prepare(writer, durable)
                 writer.execute("BEGIN IMMEDIATE")
                 for work in group:
                     try:
@@ -281,12 +281,10 @@ class SqliteStore:
                         writer.execute("ROLLBACK")
                         _tell(work.fail, error)
                         return [other for other in group if other is not work]
-                transaction.flush()
+                transaction.finish()
                 writer.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - INVARIANT: whatever it is, all hear of it and the writer lives
-            with contextlib.suppress(Exception):
-                if writer.in_transaction:
-                    writer.execute("ROLLBACK")
+            _roll_back(writer)
             self._not_committed(group, error)
             return []
         self._committed(transaction)
@@ -313,6 +311,12 @@ class SqliteStore:
         if durable != self._durable:
             writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
+
+
+def _roll_back(writer: sqlite3.Connection) -> None:
+    with contextlib.suppress(Exception):
+        if writer.in_transaction:
+            writer.execute("ROLLBACK")
 
 
 def _tell(word: Callable[[Any], None], what: Any) -> None:
@@ -392,6 +396,23 @@ def _private_folder(folder: Path) -> None:
         folder.chmod(0o700)
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror}.", remedy="Make it a writable folder.") from error
+
+
+def is_open_for_writing(folder: Path) -> bool:
+    """Whether a process, this one or another, has the store in `folder` open for writing."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _take_lock(path: Path, wait: float) -> int:

@@ -12,8 +12,10 @@ import pytest
 from checkrein import Denied, Gate, Suspended
 from checkrein.doors.library.embedded import Embedded
 from checkrein.errors import InputError, StoreError
+from checkrein.ledger.checkpoints import Signer
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.verify import verify
+from checkrein.store.sqlite import SqliteStore
 from patience import PATIENCE
 
 # A program that asks, is answered by its own script, and dies where it is told to.
@@ -272,3 +274,33 @@ def test_questions_of_a_program_that_ended_run_out(room, clock):
         assert (entry.answer, entry.result) == ("expired", "timeout")
     finally:
         made.close()
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from checkrein.call import tool_call
+from checkrein.doors.library.embedded import Embedded
+
+gate = Embedded(Path(sys.argv[1]))
+for number in range(5):
+    call = {"tool": "Read", "arguments": {"file_path": f"f{number}"}, "project": "/p"}
+    gate.pipeline.decide(tool_call(call))
+os._exit(9)
+"""
+
+
+def test_a_program_that_was_killed_leaves_a_doubt_and_the_next_gate_says_so(tmp_path):
+    folder = tmp_path / "gate"
+    done = subprocess.run([sys.executable, "-c", KILLED, folder], capture_output=True, check=False)
+    assert done.returncode == 9, done.stderr
+    store = SqliteStore.open(folder, read_only=True)
+    found = verify(store, folder, Signer(folder).public)
+    store.close()
+    assert (found.broken, found.unsigned) == (None, 4)
+    assert [each.kind for each in found.findings] == ["unsigned"]
+    Embedded(folder).close()
+    store = SqliteStore.open(folder, read_only=True)
+    found = verify(store, folder, Signer(folder).public)
+    store.close()
+    assert found.ok and [each.kind for each in found.notes] == ["start"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import time
@@ -93,7 +94,9 @@ class Embedded:
         self.folder, self.user = folder, own_user()
         # INVARIANT: no tool changes the record that judges it.
         policies = _Policies(store, settings, folder, alone)
-        self.pipeline = Pipeline(store, folder, clock=clock or time.time, policies=policies)
+        self.pipeline = Pipeline(
+            store, folder, clock=clock or time.time, policies=policies, witness=not alone
+        )
         self._finishes = Finishing(
             self.pipeline.policies, self.pipeline.ledger, self.pipeline.mirror, self.pipeline.clock
         )
@@ -103,6 +106,9 @@ class Embedded:
         # A program that ends without closing its gate still reports what it did.
         atexit.register(self.close)
         warm.ready()
+        with contextlib.suppress(CheckreinError):
+            # A record that cannot be signed refuses calls, each with the reason.
+            self.pipeline.ledger.keep_signed()
         approvals.sweep(self.pipeline)
         approvals.end_left_behind(self.pipeline, DOOR, "the program ended")
 

@@ -21,6 +21,7 @@ from checkrein.approval.question_calls import QuestionCalls
 from checkrein.asking import Asking
 from checkrein.call import Reason, Risk, ToolCall, Verdict
 from checkrein.core.decision import Decided, DecisionRequest, Evaluation, Judged, UsedUp
+from checkrein.core.entry_secrets import EntrySecrets
 from checkrein.core.lifecycle import Event, State, state_of
 from checkrein.errors import CheckreinError
 from checkrein.finishing import Finishing, Outcome
@@ -67,13 +68,20 @@ class Pipeline:
         )
         self._judging = Judging(store, self.policies, self.asking, clock)
         self.sessions, self.books = self._judging.sessions, self._judging.books
-        self._recording = Recording(store, self.ledger, self.mirror, self.asking, self.sessions)
+        self.secrets = EntrySecrets(question_calls)
+        self._recording = Recording(store, self.ledger, self.mirror, self.asking, self.sessions, self.secrets)
         # What holds now, for who records nothing; and what a person said, recorded.
         self.judge, self.phase_of = self._judging.judge, self._judging.phase_of
         self.answer = Answering(
-            store, self.policies, self.broker, self.asking, self._judging, self._recording
+            store,
+            self.policies,
+            self.broker,
+            self.asking,
+            self._judging,
+            self._recording,
+            self.secrets,
         ).answer
-        self._finishes = Finishing(self.policies, self.ledger, self.mirror, clock)
+        self._finishes = Finishing(self.policies, self.ledger, self.mirror, clock, self.secrets)
         self.ledger.open(store)
         self.mirror.catch_up()
 
@@ -209,9 +217,20 @@ class Pipeline:
 
         return self._recording.follow_up(entry, Event.drop, end, durable=True)
 
-    def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
-        """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
-        finished = [Outcome(entry, outcome, output, evidence)]
+    def finish(
+        self,
+        entry: str,
+        outcome: str,
+        *,
+        output: Any = None,
+        evidence: str = "",
+        arguments: dict[str, Any] | None = None,
+    ) -> None:
+        """Record an outcome and learn from it, in one transaction. Reported twice, it counts once.
+
+        `arguments`: the call's, where they are at hand; its secrets are masked in the output.
+        """
+        finished = [Outcome(entry, outcome, output, evidence, arguments=arguments)]
         self.store.write(self._finishes.work(finished, missing=True))
 
     def finishing(self, outcomes: Sequence[Outcome]) -> Callable[[Transaction], None]:

@@ -85,7 +85,12 @@ def offered(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
     call = pipeline.broker.call(entry)
     if call is None:
         return []
-    risk, mask = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor.text
+    risk, redactor = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor
+    secrets = pipeline.secrets.of(entry, redactor)
+
+    def mask(text: str) -> str:
+        return redactor.text(secrets.quoted(text))
+
     return [{"what": each.what, "label": each.label} for each in offers(call, risk, mask)]
 
 

@@ -28,6 +28,7 @@ from checkrein.doors.hooks.door import HookDoor
 from checkrein.doors.hooks.replies import Reply, refuse_unread
 from checkrein.doors.hooks.waiting import Waiting
 from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
+from checkrein.ledger.redact import Redactor
 from checkrein.ledger.verify import BackgroundCheck
 from checkrein.notifying import Notifier
 from checkrein.peers import Peer, peer_of
@@ -60,6 +61,7 @@ class Server:
 
     def __init__(self, pipeline: Pipeline, journal: Journal) -> None:
         self.pipeline, self.journal = pipeline, journal
+        journal.mask_with(self._masked)
         self.agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
         self.hooks = HookDoor(pipeline, self.agents)
         self.path = socket_path()
@@ -111,6 +113,14 @@ class Server:
         with contextlib.suppress(OSError):
             self.path.unlink()
         self.journal.say("stopped")
+
+    def _masked(self, line: str) -> str:
+        """A line for the log, without the secrets of any call."""
+        try:
+            redactor = self.pipeline.policies.of("").redactor
+        except Exception:  # noqa: BLE001 - a line is written whatever is wrong with the settings or the store
+            redactor = Redactor()
+        return redactor.text(self.pipeline.secrets.text(line))
 
     def stop(self) -> None:
         self._ended.set()

@@ -56,7 +56,13 @@ class Reports:
             self._pipeline.note("unjudged", data)
             return replies.silent()
         self._answered_in_dialog(entry, call)
-        self._pipeline.finish(entry, event.outcome or "unknown", output=event.output, evidence=event.evidence)
+        self._pipeline.finish(
+            entry,
+            event.outcome or "unknown",
+            output=event.output,
+            evidence=event.evidence,
+            arguments=call.arguments,
+        )
         if call.tool == "Agent":
             self._subagents.ended(call.session, event.outcome)
         return replies.silent()

@@ -95,7 +95,11 @@ class Embedded:
         policies = _Policies(store, settings, folder, alone)
         self.pipeline = Pipeline(store, folder, clock=clock or time.time, policies=policies)
         self._finishes = Finishing(
-            self.pipeline.policies, self.pipeline.ledger, self.pipeline.mirror, self.pipeline.clock
+            self.pipeline.policies,
+            self.pipeline.ledger,
+            self.pipeline.mirror,
+            self.pipeline.clock,
+            self.pipeline.secrets,
         )
         self._begun: dict[str, About] = {}
         self._reports = Reports(self._record)

@@ -32,7 +32,7 @@ from checkrein.ledger.entries import Entry
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.policies import Policies
-from checkrein.policy import UNKNOWN_RISK, refuse
+from checkrein.policy import UNJUDGED, refuse
 from checkrein.recording import Recording
 from checkrein.store import Store, Transaction
 from checkrein.store.questions import claim_question, drop_question, reopen_question
@@ -139,9 +139,9 @@ class Pipeline:
         try:
             force = self.policies.of(call.project, call.door, profile=call.profile)
         except Exception:  # noqa: BLE001 - what was wrong first is what is said
-            return Evaluation(entry, request, _unrecorded(UNKNOWN_RISK, error), None)
+            return Evaluation(entry, request, _unrecorded(UNJUDGED, error), None)
         text, remedy = _explained(error)
-        verdict = refuse("judge", f"The call could not be judged: {text}", remedy, UNKNOWN_RISK)
+        verdict = refuse("judge", f"The call could not be judged: {text}", remedy, UNJUDGED)
         return Evaluation(entry, request, verdict, Judged(verdict, force, _NO_BOOK))
 
     def commit(self, evaluation: Evaluation) -> Decided | None:
@@ -176,9 +176,7 @@ class Pipeline:
         self.sessions.note(evaluation.request.call.session, verdict)
         return Decided(entry, verdict)
 
-    def refuse(
-        self, call: ToolCall, stage: str, reason: str, remedy: str, risk: Risk = UNKNOWN_RISK
-    ) -> Decided:
+    def refuse(self, call: ToolCall, stage: str, reason: str, remedy: str, risk: Risk = UNJUDGED) -> Decided:
         """Record a refusal that needs no judging."""
         entry = new_id(self.clock())
         verdict = refuse(stage, reason, remedy, risk)

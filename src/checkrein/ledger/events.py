@@ -70,7 +70,7 @@ def _about(verdict: Verdict, redactor: Redactor, secrets: CallSecrets) -> dict[s
         return redactor.text(secrets.quoted(text))
 
     return {
-        "risk": risk.category.name,
+        "risk": risk.word,
         "complexity": risk.complexity,
         "domains": list(dict.fromkeys(risk.domains)),
         # The domain that held the call back: the one with the least trust.

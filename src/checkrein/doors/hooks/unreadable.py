@@ -12,6 +12,7 @@ from checkrein.doors.hooks.events import glimpse
 from checkrein.doors.hooks.replies import Reply
 from checkrein.errors import CheckreinError, InputError
 from checkrein.pipeline import Pipeline
+from checkrein.policy import UNKNOWN_RISK
 from checkrein.settings.project import project_of
 from checkrein.wire import Request
 
@@ -32,7 +33,9 @@ class Unreadable:
             self._pipeline.note("unreadable", {"agent": agent, "mode": mode, "reason": error.message})
             return replies.silent()
         call = self._glimpsed(agent, request.body)
-        decided = self._pipeline.refuse(call, "floor", f"The call cannot be read: {error.message}", _REPORT)
+        why = f"The call cannot be read: {error.message}"
+        # A call nobody can read is judged by the floor: it is critical.
+        decided = self._pipeline.refuse(call, "floor", why, _REPORT, UNKNOWN_RISK)
         try:
             return replies.refuse_unread(agent, wording.refusal(call, decided.verdict, decided.entry))
         except CheckreinError:

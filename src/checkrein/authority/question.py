@@ -94,6 +94,17 @@ def offered(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
     return [{"what": each.what, "label": each.label} for each in offers(call, risk, mask)]
 
 
+@verb("question.call", person=True)
+def call_(asked: Asked, params: Params) -> dict[str, Any]:
+    """{"id"}: the arguments a question is about, as they will run. Secrets included, so never logged."""
+    question = _named(asked.pipeline.store, msgspec.convert(params["id"], str))
+    found = asked.pipeline.broker.call(question.entry)
+    # Only what a person has to decide about.
+    if found is None or question.state != ASKED:
+        raise InputError("The call of this question cannot be shown any more.", remedy="See `audit show`.")
+    return {"id": question.entry, "tool": found.name, "input": found.arguments}
+
+
 @verb("question.answer", person=True)
 def answer(asked: Asked, params: Params) -> dict[str, Any]:
     """{"id", "answer": approved|denied|answered, "message"?, "edited"?, "result"?, "remember"?}"""

@@ -7,7 +7,7 @@ from checkrein.call import ToolCall, Verdict
 from checkrein.core.approvals import Settled
 from checkrein.core.decision import Decided
 from checkrein.doors.library.denial import Denied
-from checkrein.policy import UNJUDGED, refuse
+from checkrein.policy import UNKNOWN_RISK, refuse
 
 
 def refused(call: ToolCall, decided: Decided) -> Denied:
@@ -29,5 +29,5 @@ def _no(settled: Settled, was: Verdict | None) -> Verdict:
     who = settled.actor or "A person"
     said_so = {"denied": f"{who} said no.", "expired": "Nobody answered in time."}
     why = said_so.get(settled.state, "The question was withdrawn.")
-    risk = was.risk if was is not None else UNJUDGED
+    risk = was.risk if was is not None else UNKNOWN_RISK
     return refuse("approval", why, "Ask for something else.", risk)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -21,11 +22,14 @@ class EntrySecrets:
     def __init__(self, calls: QuestionCalls, most: int = _MOST) -> None:
         self._calls, self._most = calls, most
         self._known: OrderedDict[str, CallSecrets] = OrderedDict()
+        # The writer keeps while doors and the log look.
+        self._lock = threading.Lock()
 
     def keep(self, entry: str, secrets: CallSecrets) -> None:
-        self._known[entry] = secrets
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+        with self._lock:
+            self._known[entry] = secrets
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
 
     def of(
         self,
@@ -49,7 +53,9 @@ class EntrySecrets:
 
     def text(self, text: str) -> str:
         """A line of a log without the secrets of any call that is known."""
-        return CallSecrets(value for each in [*self._known.values()] for value in each.values).quoted(text)
+        with self._lock:
+            known = [each for each in self._known.values() if each]
+        return CallSecrets(value for each in known for value in each.values).quoted(text)
 
     def _found(
         self, entry: str, found: CallSecrets, redactor: Redactor, *arguments: dict[str, Any] | None

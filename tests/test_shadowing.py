@@ -286,3 +286,9 @@ def test_whatever_it_says_is_what_would_be_decided(pipeline, project, user_setti
 def test_a_call_without_a_family_can_be_tried_too(judged, tried):
     assert family_of(judged("rm -rf /").verdict.risk) is None
     assert tried(DENY_ALL)["counts"] == {"unchanged": 1}
+
+
+def test_what_was_refused_unjudged_stays_refused_under_every_rule(pipeline, project, tried):
+    call = tool_call({"tool": "Bash", "arguments": {"command": "make x"}, "project": project, "cwd": project})
+    pipeline.refuse(call, "limit", "Too many calls.", "Wait.")
+    assert tried(ALLOW_MAKE)["counts"] == {"unchanged": 1}

@@ -8,6 +8,7 @@ from checkrein.approval.broker import Broker
 from checkrein.approval.question_calls import AskedCall
 from checkrein.asking import IN_THE_AGENT, OVERRULED, Answerer, Asking, Remember
 from checkrein.call import Risk, ToolCall, reason_lines
+from checkrein.core.entry_secrets import EntrySecrets
 from checkrein.core.lifecycle import Event
 from checkrein.errors import ConflictError, InputError
 from checkrein.finishing import known
@@ -34,9 +35,11 @@ class Answering:
         asking: Asking,
         judging: Judging,
         recording: Recording,
+        secrets: EntrySecrets,
     ) -> None:
         self._store, self._policies, self._broker = store, policies, broker
         self._asking, self._judging, self._recording = asking, judging, recording
+        self._secrets = secrets
 
     def answer(
         self,
@@ -69,13 +72,19 @@ class Answering:
             overruled = self._overruled(asked, edited)
             answer, message = ("denied", overruled) if overruled else (answer, message)
         redactor = self._policies.of(self._project_of(entry, asked)).redactor
+        secrets = self._secrets.of(entry, redactor, edited=edited)
+
+        def masked(text: str) -> str:
+            return redactor.text(secrets.quoted(text))
+
         # INVARIANT: what people say is masked before it is kept, as what agents say is.
-        data = {"answer": answer, "actor": actor, "channel": channel, "message": redactor.text(message)}
+        data = {"answer": answer, "actor": actor, "channel": channel, "message": masked(message)}
         if edited is not None and asked is not None and answer == "approved":
-            data["edited"], data["edited_hash"] = redactor.value(edited), asked.call.argument_hash
+            data["edited"] = secrets.value(redactor.value(edited))
+            data["edited_hash"] = asked.call.argument_hash
         # INVARIANT: what is remembered is what was approved, not what was asked for.
         remembered = self._remembered(asked) if remember and answer == "approved" else None
-        by, also = Answerer(actor, channel, redactor.text), list[str]()
+        by, also = Answerer(actor, channel, masked), list[str]()
 
         def answered(tx: Transaction, _found: Entry) -> dict[str, Any] | None:
             # INVARIANT: only a question is answered, and the first answer stands.

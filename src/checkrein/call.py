@@ -28,6 +28,8 @@ WORD_OF: Mapping[Decision, Word] = {
 }
 OUTCOMES = ("success", "failure", "denied", "timeout", "cancelled", "unknown")
 GLOBAL_DOMAIN = "_global"
+# The recorded risk of a call that was refused before it was judged.
+NOT_JUDGED = "unknown"
 
 
 class Category(enum.IntEnum):
@@ -112,6 +114,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...] = ()
     # The commands of a shell line: `go test`; with every word where their effects do not say all.
     commands: tuple[str, ...] = ()
+    # False: the call was refused before it was judged; the category is then the strictest there is.
+    judged: bool = True
+
+    @property
+    def word(self) -> str:
+        """The category as it is recorded and read: a call that was not judged has none."""
+        return self.category.name if self.judged else NOT_JUDGED
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import msgspec
 from checkrein import earning
 from checkrein.call import OUTCOMES
 from checkrein.core import lifecycle
+from checkrein.core.entry_secrets import EntrySecrets
 from checkrein.core.lifecycle import Event, State
 from checkrein.errors import InputError, NotFoundError
 from checkrein.ledger import events
@@ -43,16 +44,24 @@ class Outcome(msgspec.Struct, frozen=True):
     about: About | None = None
     # Whether a success raises trust.
     earns: bool = True
+    # The call's arguments, where a report repeats them.
+    arguments: dict[str, Any] | None = None
 
 
 class Finishing:
     """Outcomes, each in the transaction that learns from it. Reported twice, one counts once."""
 
     def __init__(
-        self, policies: Policies, ledger: Ledger, mirror: Mirror, clock: Callable[[], float]
+        self,
+        policies: Policies,
+        ledger: Ledger,
+        mirror: Mirror,
+        clock: Callable[[], float],
+        secrets: EntrySecrets,
     ) -> None:
         self._policies, self._ledger, self._mirror, self._clock = policies, ledger, mirror, clock
         self._limit = earning.CreditLimit()
+        self._secrets = secrets
 
     def work(self, outcomes: Sequence[Outcome], *, missing: bool) -> Callable[[Transaction], None]:
         """What to do in a transaction; `missing`: whether a call that is not on the record is an error."""
@@ -75,7 +84,7 @@ class Finishing:
     def dropped(self, found: Entry, evidence: str, reason: str) -> dict[str, Any]:
         """The outcome of an approval that is not used: nothing ran, and nothing is learned."""
         force = self._policies.of(found.project)
-        kept = events.kept(reason, force.redactor, force.settings.retention.output_bytes)
+        kept = self._kept(Outcome(found.id, "cancelled", reason), force)
         took = self._clock() - datetime.fromisoformat(found.timestamp).timestamp()
         return events.finished(found.project, found.session_id, "cancelled", kept, evidence, {}, took)
 
@@ -107,11 +116,18 @@ class Finishing:
         trust: dict[str, float] = {}
         if about.ran and (done.outcome == "failure" or (done.outcome == "success" and done.earns)):
             trust = lessons.learn(about.project, about.domains, done.outcome, force.settings, now)
-        kept = events.kept(done.output, force.redactor, force.settings.retention.output_bytes)
+        kept = self._kept(done, force)
         data = events.finished(
             about.project, about.session, done.outcome, kept, done.evidence, trust, now - about.began
         )
         self._ledger.append(tx, "finished", data, entry=done.entry)
+
+    def _kept(self, done: Outcome, force: InForce) -> Any:
+        """An output as it is recorded, without the secrets of the call it belongs to."""
+        if done.output is None:
+            return None
+        secrets = self._secrets.of(done.entry, force.redactor, reported=done.arguments)
+        return events.kept(done.output, force.redactor, force.settings.retention.output_bytes, secrets)
 
 
 def known(word: str, words: Sequence[str], what: str) -> None:

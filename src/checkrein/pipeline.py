@@ -21,6 +21,7 @@ from checkrein.approval.question_calls import QuestionCalls
 from checkrein.asking import Asking
 from checkrein.call import Reason, Risk, ToolCall, Verdict
 from checkrein.core.decision import Decided, DecisionRequest, Evaluation, Judged, UsedUp
+from checkrein.core.entry_secrets import EntrySecrets
 from checkrein.core.lifecycle import Event, State, state_of
 from checkrein.errors import CheckreinError
 from checkrein.finishing import Finishing, Outcome
@@ -32,7 +33,7 @@ from checkrein.ledger.entries import Entry
 from checkrein.ledger.query import Filter, entries
 from checkrein.ledger.record import Ledger, new_id
 from checkrein.policies import Policies
-from checkrein.policy import UNKNOWN_RISK, refuse
+from checkrein.policy import UNJUDGED, refuse
 from checkrein.recording import Recording
 from checkrein.store import Store, Transaction
 from checkrein.store.questions import claim_question, drop_question, reopen_question
@@ -71,13 +72,20 @@ class Pipeline:
         )
         self._judging = Judging(store, self.policies, self.asking, clock)
         self.sessions, self.books = self._judging.sessions, self._judging.books
-        self._recording = Recording(store, self.ledger, self.mirror, self.asking, self.sessions)
+        self.secrets = EntrySecrets(question_calls)
+        self._recording = Recording(store, self.ledger, self.mirror, self.asking, self.sessions, self.secrets)
         # What holds now, for who records nothing; and what a person said, recorded.
         self.judge, self.phase_of = self._judging.judge, self._judging.phase_of
         self.answer = Answering(
-            store, self.policies, self.broker, self.asking, self._judging, self._recording
+            store,
+            self.policies,
+            self.broker,
+            self.asking,
+            self._judging,
+            self._recording,
+            self.secrets,
         ).answer
-        self._finishes = Finishing(self.policies, self.ledger, self.mirror, clock)
+        self._finishes = Finishing(self.policies, self.ledger, self.mirror, clock, self.secrets)
         self.ledger.open(store)
         self.mirror.catch_up()
 
@@ -135,9 +143,9 @@ class Pipeline:
         try:
             force = self.policies.of(call.project, call.door, profile=call.profile)
         except Exception:  # noqa: BLE001 - what was wrong first is what is said
-            return Evaluation(entry, request, _unrecorded(UNKNOWN_RISK, error), None)
+            return Evaluation(entry, request, _unrecorded(UNJUDGED, error), None)
         text, remedy = _explained(error)
-        verdict = refuse("judge", f"The call could not be judged: {text}", remedy, UNKNOWN_RISK)
+        verdict = refuse("judge", f"The call could not be judged: {text}", remedy, UNJUDGED)
         return Evaluation(entry, request, verdict, Judged(verdict, force, _NO_BOOK))
 
     def commit(self, evaluation: Evaluation) -> Decided | None:
@@ -172,9 +180,7 @@ class Pipeline:
         self.sessions.note(evaluation.request.call.session, verdict)
         return Decided(entry, verdict)
 
-    def refuse(
-        self, call: ToolCall, stage: str, reason: str, remedy: str, risk: Risk = UNKNOWN_RISK
-    ) -> Decided:
+    def refuse(self, call: ToolCall, stage: str, reason: str, remedy: str, risk: Risk = UNJUDGED) -> Decided:
         """Record a refusal that needs no judging."""
         entry = new_id(self.clock())
         verdict = refuse(stage, reason, remedy, risk)
@@ -213,9 +219,23 @@ class Pipeline:
 
         return self._recording.follow_up(entry, Event.drop, end, durable=True)
 
-    def finish(self, entry: str, outcome: str, *, output: Any = None, evidence: str = "") -> None:
-        """Record an outcome and learn from it, in one transaction. Reported twice, it counts once."""
-        self.finish_all([Outcome(entry, outcome, output, evidence)])
+    def finish(
+        self,
+        entry: str,
+        outcome: str,
+        *,
+        output: Any = None,
+        evidence: str = "",
+        arguments: dict[str, Any] | None = None,
+        earns: bool = True,
+    ) -> None:
+        """Record an outcome and learn from it, in one transaction. Reported twice, it counts once.
+
+        `arguments`: the call's, where they are at hand; its secrets are masked in the output. `earns`:
+        whether a success raises trust.
+        """
+        finished = [Outcome(entry, outcome, output, evidence, arguments=arguments, earns=earns)]
+        self.finish_all(finished)
 
     def finish_all(self, outcomes: Sequence[Outcome]) -> None:
         """The same for several calls, each of which must be on the record."""

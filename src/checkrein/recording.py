@@ -9,6 +9,7 @@ from checkrein import earning
 from checkrein.asking import Asking
 from checkrein.core import lifecycle
 from checkrein.core.decision import DecisionRequest, Judged, UsedUp, on_the_disk
+from checkrein.core.entry_secrets import EntrySecrets
 from checkrein.core.lifecycle import Event
 from checkrein.errors import NotFoundError
 from checkrein.ledger import events
@@ -36,9 +37,10 @@ class Recording:
         mirror: Mirror,
         asking: Asking,
         sessions: Sessions,
+        secrets: EntrySecrets,
     ) -> None:
         self._store, self._ledger, self._mirror = store, ledger, mirror
-        self._asking, self._sessions = asking, sessions
+        self._asking, self._sessions, self._secrets = asking, sessions, secrets
 
     def settle(self, entry: str, request: DecisionRequest, judged: Judged, asking: bool) -> None:
         """Commit a verdict; only then it may leave."""
@@ -63,7 +65,8 @@ class Recording:
             raise UsedUp
         if judged.book.bad:
             earning.set_aside(tx, self._ledger, call.project, judged.book.bad)
-        data = events.decided(call, verdict, force.redactor, force.settings.retention.input_bytes)
+        data, secrets = events.recorded(call, verdict, force.redactor, force.settings.retention.input_bytes)
+        self._secrets.keep(entry, secrets)
         self._ledger.append(tx, "decided", data, entry=entry, terms=terms_of(data))
         if verdict.word == "ask" and not asking:
             # INVARIANT: a call that nobody can be asked about is over.

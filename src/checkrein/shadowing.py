@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from checkrein import earning
-from checkrein.call import Category, Risk, ToolCall, Verdict, Word
+from checkrein.call import NOT_JUDGED, Category, Risk, ToolCall, Verdict, Word
 from checkrein.errors import InputError, LedgerError, RuleError
 from checkrein.halfseen import Candidates, HalfSeen, bare
 from checkrein.ledger.entries import body_of_row, moment
@@ -159,6 +159,10 @@ class Trial:
 
     def _judged(self, each: _Recorded) -> tuple[_Said | None, _Said | None]:
         data = each.data
+        if data.risk == NOT_JUDGED:
+            # Refused before any rule was looked at: it would be again.
+            refused = _Said(data.verdict, None)
+            return refused, refused
         force, now, then = self._side(data)
         risk = Risk(
             category=Category[data.risk], domains=data.domains or ("_global",), complexity=data.complexity

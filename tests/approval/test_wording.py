@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from checkrein.approval import wording
 from checkrein.call import Category, Reason, Risk, ToolCall, Verdict
+from checkrein.policy import refuse
 
 RISK = Risk(category=Category.high, reasons=())
 
@@ -119,3 +120,8 @@ def test_a_call_that_does_not_fit_its_tool_is_to_be_corrected_not_given_up():
     text = wording.refusal(bash("x"), verdict(stage="arguments"), "e1")
     assert "Correct the arguments" in text
     assert "Do not try another way" not in text
+
+
+def test_a_refusal_before_judgement_says_so():
+    said = wording.refusal(bash("ls"), refuse("limit", "Too many calls.", "Wait."), "1mcc5rm0")
+    assert "Risk: not judged." in said

@@ -19,6 +19,7 @@ PERSON_ONLY = {
     "policy.accept": {"project": "/", "sha256": ""},
     "policy.revoke": {"project": "/"},
     "question.answer": {"id": "x", "answer": "approved"},
+    "question.call": {"id": "x"},
     "rule.add": {"rule": {"action": "allow", "tool": "Bash"}},
     "rule.edit": {"id": "x", "changes": {}},
     "rule.move": {"id": "x", "priority": 1},

@@ -28,6 +28,7 @@ TEXTS += [
     *(f"{words} password 'tiger1'" for words in ("with", "encrypted", "login", "root", "role me", "user me")),
     *("user me identified by 'tiger1'", "gres://a:b@c", "ongodb://a:b@c", "mqp://a:b@c", "?key=tiger123"),
     *(f"{reader} <<< tiger1" for reader in ("chpasswd", "--password-stdin", "--passphrase-fd 0")),
+    ":pserver:me:tiger1@host",
     *("GRANT ALL IDENTIFIED BY 'tiger1'", "PASSWORD ('tiger1')", "setx my.token tiger1"),
     *(f"{name} -x tiger1" for name in PROGRAMS),
 ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import checkrein.policy
 from checkrein.call import DECISIONS, WORD_OF, Category, Reason, Risk, ToolCall, Verdict
 from checkrein.errors import ConfigError
-from checkrein.policy import UNKNOWN_RISK, Policy, decide, refuse
+from checkrein.policy import UNJUDGED, UNKNOWN_RISK, Policy, decide, refuse
 from checkrein.policy.load import NO_RULES, compile_policy
 from checkrein.policy.rules import RuleSet, rule
 from checkrein.policy.trust import Scores
@@ -199,9 +199,11 @@ def test_a_fault_blocks_before_everything():
     assert (verdict.decision, verdict.stage) == ("blocked", "settings")
 
 
-def test_what_could_not_be_judged_is_refused_as_critical():
+def test_what_was_not_judged_is_refused_and_critical_to_all_that_reads_its_category():
     verdict = refuse("input", "It makes no sense.", "Send a call.")
-    assert (verdict.decision, verdict.risk, verdict.remedy) == ("blocked", UNKNOWN_RISK, "Send a call.")
+    assert (verdict.decision, verdict.risk, verdict.remedy) == ("blocked", UNJUDGED, "Send a call.")
+    assert (UNJUDGED.category, UNJUDGED.word) == (Category.critical, "unknown")
+    assert (UNKNOWN_RISK.category, UNKNOWN_RISK.word) == (Category.critical, "critical")
 
 
 BROKEN = {

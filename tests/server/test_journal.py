@@ -57,3 +57,14 @@ def test_a_link_is_not_followed_and_a_pipe_not_waited_for(path, home):
     path.unlink()
     os.mkfifo(path)
     Journal(lambda _: None).say("x")
+
+
+def test_a_line_names_no_secret(path):
+    shown = []
+    journal = Journal(shown.append)
+    journal.say("a hook call failed: ValueError: docker login -p hunter2secret r.io")
+    journal.mask_with(lambda line: line.replace("swordfish", "[masked]"))
+    journal.say("a hook call failed: KeyError: 'swordfish'")
+    assert "hunter2secret" not in path.read_text() + str(shown)
+    assert "swordfish" not in path.read_text() + str(shown)
+    assert len(shown) == 2

@@ -28,7 +28,7 @@ def refusal(call: ToolCall, verdict: Verdict, entry: str) -> str:
     return "\n".join(
         [
             f"Checkrein refused this call. {title(call)}",
-            f"Risk: {verdict.risk.category.name}. Decision: {verdict.decision} (by {verdict.stage}).",
+            f"Risk: {_risk(verdict)}. Decision: {verdict.decision} (by {verdict.stage}).",
             *_because(verdict),
             *([f"What helps: {verdict.remedy}"] if verdict.remedy else []),
             f"Do not try another way to do the same; tell the user instead. (record {entry})",
@@ -63,7 +63,7 @@ def unreachable(call: ToolCall, verdict: Verdict, entry: str) -> str:
     return "\n".join(
         [
             f"Checkrein needs a person's yes for this call, and nobody can be reached. {title(call)}",
-            f"Risk: {verdict.risk.category.name}. Decision: {verdict.decision} (by {verdict.stage}).",
+            f"Risk: {_risk(verdict)}. Decision: {verdict.decision} (by {verdict.stage}).",
             *_because(verdict),
             "What helps: a person keeps `checkrein inbox` open in a terminal and the call is tried again, "
             "or writes a rule (`checkrein rules add`).",
@@ -84,10 +84,14 @@ def answered(call: ToolCall, verdict: Verdict, entry: str, state: str, who: str,
         [
             f"{said} {title(call)}",
             *([f"They say: {message}"] if message else []),
-            f"Risk: {verdict.risk.category.name}.",
+            f"Risk: {_risk(verdict)}.",
             f"Do not try another way to do the same; tell the user instead. (record {entry})",
         ]
     )
+
+
+def _risk(verdict: Verdict) -> str:
+    return verdict.risk.category.name if verdict.risk.judged else "not judged"
 
 
 def _because(verdict: Verdict) -> list[str]:

@@ -23,7 +23,7 @@ def pause(pipeline: Pipeline, entry: str, call: ToolCall, step: int, payload: An
         "session": call.session,
         "step": step,
         "argument_hash": call.argument_hash,
-        "payload": redactor.value(payload),
+        "payload": pipeline.secrets.of(entry, redactor).value(redactor.value(payload)),
         "told_hash": told,
     }
     pipeline.store.write(lambda tx: pipeline.ledger.append(tx, "suspended", data, entry=entry), durable=True)

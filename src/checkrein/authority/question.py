@@ -85,8 +85,24 @@ def offered(pipeline: Pipeline, entry: str) -> list[dict[str, str]]:
     call = pipeline.broker.call(entry)
     if call is None:
         return []
-    risk, mask = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor.text
+    risk, redactor = pipeline.judge(call).verdict.risk, pipeline.policies.of(call.project).redactor
+    secrets = pipeline.secrets.of(entry, redactor)
+
+    def mask(text: str) -> str:
+        return redactor.text(secrets.quoted(text))
+
     return [{"what": each.what, "label": each.label} for each in offers(call, risk, mask)]
+
+
+@verb("question.call", person=True)
+def call_(asked: Asked, params: Params) -> dict[str, Any]:
+    """{"id"}: the arguments a question is about, as they will run. Secrets included, so never logged."""
+    question = _named(asked.pipeline.store, msgspec.convert(params["id"], str))
+    found = asked.pipeline.broker.call(question.entry)
+    # Only what a person has to decide about.
+    if found is None or question.state != ASKED:
+        raise InputError("The call of this question cannot be shown any more.", remedy="See `audit show`.")
+    return {"id": question.entry, "tool": found.name, "input": found.arguments}
 
 
 @verb("question.answer", person=True)

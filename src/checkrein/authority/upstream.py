@@ -221,7 +221,7 @@ def logs(asked: Asked, params: Params) -> list[str]:
     count = min(max(1, msgspec.convert(params.get("count", 50), int)), MOST_LINES)
     _looked_at(name)
     redactor = asked.pipeline.policies.of("").redactor
-    return [redactor.text(line) for line in gateway_of(asked).logs(name, count)]
+    return [redactor.text(asked.pipeline.secrets.text(line)) for line in gateway_of(asked).logs(name, count)]
 
 
 @verb("upstream.test", person=True)

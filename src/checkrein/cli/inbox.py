@@ -13,11 +13,13 @@ import msgspec
 
 from checkrein import __version__, knocking, overview, wire
 from checkrein.authority.question import described
+from checkrein.call import canonical
 from checkrein.cli.answers import answer, told
 from checkrein.cli.keyboard import Keyboard
 from checkrein.cli.opening import ask, json_option, reading
 from checkrein.cli.terminal import dim, plain, say, say_json
 from checkrein.errors import CheckreinError, StoreError
+from checkrein.ledger.secrets import MASK
 from checkrein.store import Reader
 from checkrein.store.questions import ASKED, get_question, waiting
 
@@ -25,7 +27,10 @@ POLL_SECONDS = 0.2
 # How soon a server that was started again finds us here.
 LOST_SECONDS = 0.05
 _GREETING_SECONDS = 10.0
-KEYS = "a = yes, s = yes for this session, d why = no, A/D = all, j/k = next/previous, q = leave (also: a ID)"
+KEYS = (
+    "a = yes, s = yes for this session, d why = no, v = show secrets, A/D = all, j/k = next/previous, "
+    "q = leave (also: a ID)"
+)
 # From here on, questions of one session that come together are shown as one.
 BURST = 4
 
@@ -37,7 +42,7 @@ def inbox(as_json: bool) -> None:
 
     While this is open you count as reachable: agents wait for your answer instead of being refused. In a
     terminal one key answers the question that stands first: `a` yes, `s` yes for this session, `d` no (with a
-    reason), `j` and `k` to choose another, `q` to leave.
+    reason), `v` to see the call as it will run, secrets shown, `j` and `k` to choose another, `q` to leave.
     """
     if as_json:
         with reading() as reader:
@@ -196,18 +201,25 @@ def burst(session: str, abouts: list[dict[str, Any]]) -> str:
 
 def shown(about: dict[str, Any]) -> str:
     """Everything a person needs to decide."""
-    arguments = msgspec.json.format(msgspec.json.encode(about.get("input")), indent=2).decode()
+    masked = MASK in str(about.get("input"))
     head = click.style(f"{about.get('risk', 'unknown')} risk", bold=True)
     lines = [
         "",
         f"{head}  {plain(about.get('tool', ''))}  {about['id']}",
-        *(f"  {plain(line)}" for line in arguments.splitlines()),
+        *spelled_out(about.get("input")),
+        *([dim("  Secrets are masked: v shows the call as it will run.")] if masked else ()),
         *(f"  - {plain(reason)}" for reason in about.get("reasons", ())),
         f"  {plain(about.get('agent', ''))} session {plain(about['session'])} in {plain(about['project'])}",
         f"  until {about['expires_at']}: checkrein approve {about['id']}",
         f"  {'':<26} checkrein deny {about['id']} --message 'why'",
     ]
     return "\n".join(lines)
+
+
+def spelled_out(arguments: Any) -> list[str]:
+    """Arguments as JSON, a line each."""
+    text = msgspec.json.format(canonical(arguments), indent=2).decode()
+    return [f"  {plain(line)}" for line in text.splitlines()]
 
 
 def obey(line: str, board: Board | None = None) -> bool:
@@ -222,6 +234,13 @@ def obey(line: str, board: Board | None = None) -> bool:
         board.answer_all("approved" if key == "A" else "denied", rest.strip())
         return True
     question, message = _meant(rest.strip(), board)
+    if key == "v" and question:
+        try:
+            found = ask("question.call", id=question)
+            say("\n".join([f"{plain(found['tool'])}  {found['id']}", *spelled_out(found["input"])]))
+        except CheckreinError as error:
+            say(f"checkrein: {plain(str(error))}")
+        return True
     if key in ("a", "s", "d") and question:
         try:
             remember = {"remember": {"what": board.widest(question)}} if key == "s" and board else {}

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from checkrein.cli.terminal import say
 
-ONE_KEY = "asAjkq?"
+ONE_KEY = "asAjkqv?"
 _END = b"\x04"
 
 

@@ -47,6 +47,7 @@ PAGES: dict[str, Handler] = {
     "/": inbox.show,
     "/inbox": inbox.show,
     "/inbox/card/{id}": inbox.card,
+    "/inbox/call/{id}": inbox.reveal,
     "/inbox/more": inbox.more,
     "/chat": chat.show,
     "/chat/list": chat.listed,

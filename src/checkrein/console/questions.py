@@ -14,6 +14,7 @@ from checkrein.console import shown
 from checkrein.console.desk import Desk
 from checkrein.ledger.entries import Entry, fold
 from checkrein.ledger.query import get_entry
+from checkrein.ledger.secrets import MASK
 from checkrein.store import records
 from checkrein.store.questions import Question, get_question, waiting
 
@@ -67,6 +68,7 @@ def card(desk: Desk, each: Open) -> dict[str, Any]:
         "level": shown.level(danger, about["risk"]),
         "summary": shown.within(about["summary"], about["project"]),
         "blocks": shown.blocks(tool, about["input"]),
+        "masked": MASK in str(about["input"]),
         "trust": trust_now(desk, about["project"], about["domains"]),
         "offers": offered(desk.pipeline, about["id"]),
         "awaited": desk.pipeline.broker.is_awaited(about["id"]),

@@ -16,6 +16,8 @@ import msgspec
 from checkrein.console.diffs import Line, changed, is_patch, patched, written
 from checkrein.console.spans import Span, json_spans, shell_spans
 from checkrein.errors import InputError
+from checkrein.ledger.call_secrets import secrets_between
+from checkrein.ledger.secrets import MASK
 
 # Controls, and characters that turn, hide or join what a person reads; surrogates cannot be sent at all.
 _UNSEEN = re.compile(
@@ -256,6 +258,11 @@ def restored(edited: Any, masked: Any, real: Any) -> Any:
     """What a person edited, with secrets they never saw put back where they left the mask alone."""
     if edited == masked:
         return real
+    if all(isinstance(each, str) for each in (edited, masked, real)) and MASK in edited:
+        values = [*secrets_between(real, masked)]
+        # Of several secrets nobody could tell which belongs where.
+        if len(set(values)) == 1 and masked.replace(MASK, values[0]) == real:
+            return edited.replace(MASK, values[0])
     if isinstance(edited, dict) and isinstance(masked, dict) and isinstance(real, dict):
         return {
             key: restored(value, masked[key], real[key]) if key in masked and key in real else value

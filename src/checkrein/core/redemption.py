@@ -14,7 +14,7 @@ from checkrein.core.lifecycle import State, state_of
 from checkrein.ledger.entries import Entry
 from checkrein.ledger.query import get_entry
 from checkrein.pipeline import Pipeline
-from checkrein.policy import UNKNOWN_RISK
+from checkrein.policy import UNJUDGED
 from checkrein.store.questions import get_question
 
 OTHER_CALL = "This is not the call a person said yes to."
@@ -142,7 +142,7 @@ def _reject(
     try:
         risk = pipeline.judge(call).verdict.risk
     except Exception:  # noqa: BLE001 - it is refused whatever its risk is
-        risk = UNKNOWN_RISK
+        risk = UNJUDGED
     return Rejected(stage, reason, remedy, pipeline.refuse(call, stage, reason, remedy, risk), used)
 
 

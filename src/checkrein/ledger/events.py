@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkrein.call import ToolCall, Verdict, canonical, reason_lines
+from checkrein.ledger.call_secrets import NO_SECRETS, CallSecrets
 from checkrein.ledger.redact import MAX_DEPTH, Redactor
 
 # Longer than any word that could be a secret.
@@ -13,10 +14,20 @@ _MARGIN = 2_048
 _LONGEST_LETTER = 12
 # So many parts of a value are cut one by one.
 _FEW = 64
+# So much of a call is looked at for secrets, however little of it is kept: more than reasons ever quote.
+_LOOKED_AT = 65_536
 
 
 def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> dict[str, Any]:
     """A verdict with everything that explains it."""
+    return recorded(call, verdict, redactor, most)[0]
+
+
+def recorded(
+    call: ToolCall, verdict: Verdict, redactor: Redactor, most: int
+) -> tuple[dict[str, Any], CallSecrets]:
+    """The same, and the call's secrets, for what is recorded about it later."""
+    arguments, secrets = kept_call(call.arguments, redactor, most)
     return {
         "door": call.door,
         "agent": call.agent,
@@ -28,10 +39,11 @@ def decided(call: ToolCall, verdict: Verdict, redactor: Redactor, most: int) -> 
         "server": call.server,
         "tool": call.tool,
         "name": call.name,
-        "input": kept(call.arguments, redactor, most),
+        "input": arguments,
         "argument_hash": call.argument_hash,
-        **_explained(verdict, redactor),
-    }
+        # INVARIANT: a secret found in a call is masked in all that is recorded about the call.
+        **(_about(verdict, redactor, secrets) if secrets else _explained(verdict, redactor)),
+    }, secrets
 
 
 # What is said about a verdict, for those that are given again and again.
@@ -46,21 +58,25 @@ def _explained(verdict: Verdict, redactor: Redactor) -> dict[str, Any]:
         return known[2]
     if len(_said) >= _MOST_SAID:
         _said.clear()
-    told = _about(verdict, redactor)
+    told = _about(verdict, redactor, NO_SECRETS)
     _said[id(verdict)] = verdict, redactor, told
     return told
 
 
-def _about(verdict: Verdict, redactor: Redactor) -> dict[str, Any]:
+def _about(verdict: Verdict, redactor: Redactor, secrets: CallSecrets) -> dict[str, Any]:
     risk, trust = verdict.risk, verdict.trust
+
+    def masked(text: str) -> str:
+        return redactor.text(secrets.quoted(text))
+
     return {
-        "risk": risk.category.name,
+        "risk": risk.word,
         "complexity": risk.complexity,
         "domains": list(dict.fromkeys(risk.domains)),
         # The domain that held the call back: the one with the least trust.
         "domain": min(trust, key=trust.__getitem__) if trust else next(iter(risk.domains), ""),
         "effects": [
-            {"kind": effect.kind, "scope": effect.scope, "target": redactor.text(effect.target)}
+            {"kind": effect.kind, "scope": effect.scope, "target": masked(effect.target)}
             for effect in risk.effects
         ],
         "trust": trust,
@@ -69,8 +85,8 @@ def _about(verdict: Verdict, redactor: Redactor) -> dict[str, Any]:
         "decision": verdict.decision,
         "stage": verdict.stage,
         "rule": verdict.rule,
-        "reasons": _masked(reason_lines(verdict.reasons), redactor),
-        "remedy": verdict.remedy,
+        "reasons": _masked(reason_lines(verdict.reasons), redactor, secrets),
+        "remedy": masked(verdict.remedy) if secrets else verdict.remedy,
     }
 
 
@@ -95,16 +111,34 @@ def finished(
     }
 
 
-def _masked(texts: list[str], redactor: Redactor) -> list[str]:
+def _masked(texts: list[str], redactor: Redactor, secrets: CallSecrets) -> list[str]:
     """Reasons quote what the agent wrote. One look at all is enough where there is nothing to mask."""
+    if secrets:
+        return [redactor.text(secrets.quoted(text)) for text in texts]
     whole = "\n".join(texts)
     return texts if redactor.text(whole) == whole else [redactor.text(text) for text in texts]
 
 
-def kept(value: Any, redactor: Redactor, most: int) -> Any:
-    """The value masked, or the beginning of it; no more is looked at than could be kept."""
+def kept(value: Any, redactor: Redactor, most: int, secrets: CallSecrets = NO_SECRETS) -> Any:
+    """The value masked, or the beginning of it; no more is looked at than could be kept.
+
+    `secrets`: those of the call the value belongs to.
+    """
     few = _beginning(value, most)
-    masked = redactor.value(few)
+    return _cut_masked(secrets.value(redactor.value(few)), few, value, most)
+
+
+def kept_call(value: Any, redactor: Redactor, most: int) -> tuple[Any, CallSecrets]:
+    """A call's arguments as `kept` has them, and the secrets in all of them that reasons may quote."""
+    few = _beginning(value, most)
+    masked, secrets = redactor.find(few)
+    if few is not value and most < _LOOKED_AT:
+        more = redactor.find(_beginning(value, _LOOKED_AT))[1]
+        masked, secrets = more.value(masked), secrets | more
+    return _cut_masked(masked, few, value, most), secrets
+
+
+def _cut_masked(masked: Any, few: Any, value: Any, most: int) -> Any:
     return cut(masked, most) if few is value else cut(masked, most, value)
 
 

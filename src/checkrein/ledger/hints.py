@@ -13,7 +13,10 @@ from typing import Any
 
 # Letters and signs from rare to common, as results and commands hold them; others are rarer still.
 _COMMON = "z$79/6q3|8524j=1x0-{bvky_gw.:fhmpucldaintsero "
-_SHORT = 500  # Loading RE2 takes milliseconds: it waits for the first text that is longer, or for others.
+_SHORT = (
+    500  # Loading RE2 takes milliseconds: it waits for a longer text, for so many short ones, or for others.
+)
+_FEW = 200
 _END = "\0"
 
 
@@ -28,11 +31,14 @@ class Hints:
             gates.setdefault(min(word, key=_COMMON.find), []).append(word)
         self._gates = tuple(gates.items())
         self._at_once: Any = None
+        self._looked = 0
 
     def held(self, text: str) -> list[str]:
         """The words that stand somewhere in this lower-case text."""
-        if self._at_once is None and (len(text) > _SHORT or "re2" in sys.modules):
-            self._at_once = _all_at_once(self.words)
+        if self._at_once is None:
+            self._looked += 1
+            if len(text) > _SHORT or self._looked > _FEW or "re2" in sys.modules:
+                self._at_once = _all_at_once(self.words)
         if self._at_once is not None:
             found = self._at_once.Match((text + _END).encode(errors="replace"))
             # INVARIANT: RE2 that ran out of memory finds nothing, not even the end; then each word is tried.
@@ -56,12 +62,13 @@ class Seen:
     def places(self, words: Iterable[str]) -> list[int]:
         """Where these words stand, from first to last; only words that were looked for are found."""
         places: list[int] = []
-        for word in words:
-            if word in self.held:
-                at = self.folded.find(word)
-                while at >= 0:
-                    places.append(at)
-                    at = self.folded.find(word, at + 1)
+        # Of many words few are held: those are gone through.
+        held = self.held & words if isinstance(words, frozenset) else self.held.intersection(words)
+        for word in held:
+            at = self.folded.find(word)
+            while at >= 0:
+                places.append(at)
+                at = self.folded.find(word, at + 1)
         places.sort()
         return places
 

@@ -14,7 +14,9 @@ import msgspec
 
 from checkrein.errors import ConfigError
 from checkrein.ledger.assignments import HEAD, last_gap, rest_of_word, value_span
+from checkrein.ledger.call_secrets import NO_SECRETS, CallSecrets, secrets_between
 from checkrein.ledger.hints import Hints, Seen, folds_apart
+from checkrein.ledger.prefixes import COMMAND_KEYS, mask_assigned, mask_prefixes
 from checkrein.ledger.secrets import (
     BARE_ENDS,
     BARE_SHAPE,
@@ -29,13 +31,13 @@ from checkrein.ledger.secrets import (
     PEM_CUT_OFF,
     PERHAPS,
     PLACES,
-    PROGRAM,
     PROGRAMS,
     RUN_BEGINS,
     SHAPE,
     SHAPE_HINTS,
     SHAPE_PAT,
     SHAPE_RUN,
+    WORD_OF_COMMAND,
     is_plain,
     masked_value,
     words_of,
@@ -56,6 +58,8 @@ _NO_ADDITIONS = Masking()
 
 
 _SHORT, _REMEMBERED = 2_000, 512
+_LONG_NUMBER = 6
+_PROGRAMS = frozenset(PROGRAMS)
 
 
 class Redactor:
@@ -76,7 +80,7 @@ class Redactor:
             (("private key",), lambda seen: re.sub(PEM, _pem, seen.text)),
             *((hints, partial(_places, pattern, starts)) for hints, starts, pattern in PLACES),
             (self._hints, self._assignments),
-            (tuple(PROGRAMS), lambda seen: seen.replaced(COMMAND, _command, PROGRAMS)),
+            (tuple(PROGRAMS), lambda seen: seen.replaced(COMMAND, _command, _PROGRAMS)),
             (always, _bare_shapes),
         )
         self._always = [number for number, (hints, _) in enumerate(self._passes) if "" in hints]
@@ -88,14 +92,27 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """A deep copy with its secrets masked; what hangs under a secret name is masked whatever it is."""
-        return self._copy(value, "", MAX_DEPTH)
+        return self.find(value)[0]
+
+    def find(self, value: Any) -> tuple[Any, CallSecrets]:
+        """The same copy, and the secrets that were found. Each is masked in all of the copy."""
+        found: list[str] = []
+        copy = self._copy(value, "", MAX_DEPTH, found)
+        if not found:
+            return copy, NO_SECRETS
+        secrets = CallSecrets(found)
+        return secrets.value(copy), secrets
 
     def text(self, text: str) -> str:
         """Text, a command line or an output with its secrets masked."""
+        return self._look(text)[0]
+
+    def _look(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The masked text, and what was masked in it."""
         return self._short(text) if len(text) <= _SHORT else self._masked(text)
 
-    def _masked(self, text: str) -> str:
-        seen = self._words.look(text)
+    def _masked(self, text: str) -> tuple[str, tuple[str, ...]]:
+        seen, found = self._words.look(text), list[str]()
         held = self._words.held(text.lower()) if folds_apart(text) else seen.held
         wanted = self._always
         if held:
@@ -103,27 +120,45 @@ class Redactor:
         for number in wanted:
             masked = self._passes[number][1](seen)
             if masked != seen.text:
+                found += secrets_between(seen.text, masked)
                 seen = self._words.look(masked)
-        return seen.text
+        return seen.text, tuple(found)
 
-    def _copy(self, value: Any, secret: str, depth: int) -> Any:
+    def _noted(self, text: str, found: list[str]) -> str:
+        masked, secrets = self._look(text)
+        if secrets:
+            found += secrets
+        return masked
+
+    def _copy(self, value: Any, secret: str, depth: int, found: list[str]) -> Any:
         """`secret` is the secret name this value hangs under, or nothing."""
         if isinstance(value, str):
-            return self.text(masked_value(value, secret) if secret else value)
+            if secret:
+                value = _changed(value, masked_value(value, secret), found)
+            masked, secrets = self._short(value) if len(value) <= _SHORT else self._masked(value)
+            if secrets:
+                found += secrets
+            return masked
         if isinstance(value, (dict, list, tuple)):
             if depth == 0:
                 return TOO_DEEP
             if isinstance(value, dict):
-                return self._copy_dict(value, secret, depth - 1)
-            copies = self._copy_list(value, secret, depth - 1)
+                return self._copy_dict(value, secret, depth - 1, found)
+            copies = self._copy_list(value, secret, depth - 1, found)
             return tuple(copies) if isinstance(value, tuple) else copies
-        return MASK if secret and value is not None and not isinstance(value, bool) else value
+        if secret and value is not None and not isinstance(value, bool):
+            # A number so long is no count of anything.
+            found += (
+                [str(value)] if isinstance(value, int | float) and len(str(value)) >= _LONG_NUMBER else []
+            )
+            return MASK
+        return value
 
-    def _copy_dict(self, value: dict[Any, Any], above: str, depth: int) -> dict[Any, Any]:
+    def _copy_dict(self, value: dict[Any, Any], above: str, depth: int, found: list[str]) -> dict[Any, Any]:
         copy: dict[Any, Any] = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                copy[key] = self._copy(item, above, depth)
+                copy[key] = self._copy(item, above, depth, found)
                 continue
             secret = key if self._is_secret(key) else above
             if above and secret is above and HARMLESS_INSIDE.fullmatch(key.lower()):
@@ -132,23 +167,27 @@ class Redactor:
                 # `{"name": "DB_PASSWORD", "value": …}` names its secret next to it.
                 labels = (value.get(label) for label in ("name", "Name", "key", "Key", "header"))
                 secret = next((x for x in labels if isinstance(x, str) and self._is_secret(x)), "")
-            masked = self.text(key) if len(key) > 16 else key
-            copy[f"{masked} {len(copy)}" if masked in copy else masked] = self._copy(item, secret, depth)
+            masked = self._noted(key, found) if len(key) > 16 else key
+            name = f"{masked} {len(copy)}" if masked in copy else masked
+            given = _without_prefixes(item, found) if key in COMMAND_KEYS else item
+            copy[name] = self._copy(given, secret, depth, found)
         return copy
 
-    def _copy_list(self, value: list[Any] | tuple[Any, ...], above: str, depth: int) -> list[Any]:
-        copies = [self._copy(item, above, depth) for item in value]
+    def _copy_list(
+        self, value: list[Any] | tuple[Any, ...], above: str, depth: int, found: list[str]
+    ) -> list[Any]:
+        copies = [self._copy(item, above, depth, found) for item in value]
         for index, item in enumerate(value):
             if isinstance(item, str) and (copies[index] == item or "=" in item):
-                copies[index] = self._argument(value, index)
+                copies[index] = self._argument(value, index, found)
         return copies
 
-    def _argument(self, words: list[Any] | tuple[Any, ...], index: int) -> str:
+    def _argument(self, words: list[Any] | tuple[Any, ...], index: int, found: list[str]) -> str:
         """One word of a command line given as a list: whole, spaces and all, and with its flag before it."""
         word: str = words[index]
         name, sign, rest = word.partition("=")
         if sign and " " not in name and self._is_secret(name):
-            return self.text(f"{name}={masked_value(rest, name)}")
+            return self._noted(f"{name}={_changed(rest, masked_value(rest, name), found)}", found)
         before = words[index - 1] if index else ""
         if isinstance(before, str) and "-" in (before[:1], word[:1]):
             lead = (each for each in words[: min(3, max(index - 1, 0))] if isinstance(each, str))
@@ -157,8 +196,9 @@ class Redactor:
             line = start + quote + word.replace("'", "_") + quote
             masked = self.text(line)
             if masked != line and masked.startswith(start):
-                return masked.removeprefix(start).strip("'")
-        return self.text(word)
+                masked = masked.removeprefix(start).strip("'")
+                return _changed(word, masked, found)
+        return self._noted(word, found)
 
     def _is_secret(self, name: str) -> bool:
         return self._name(name) if len(name) <= _SHORT else self._names_secret(name)
@@ -215,6 +255,22 @@ class Redactor:
         return None
 
 
+def _changed(value: str, masked: str, found: list[str]) -> str:
+    """The masked value; what was masked in it is noted."""
+    if masked != value:
+        found += secrets_between(value, masked)
+    return masked
+
+
+def _without_prefixes(item: Any, found: list[str]) -> Any:
+    """A command without the values it sets for its programs."""
+    if isinstance(item, str):
+        return _changed(item, mask_prefixes(item), found) if "=" in item else item
+    if isinstance(item, list | tuple) and all(isinstance(each, str) for each in item):
+        return [_changed(*pair, found) for pair in zip(item, mask_assigned([*item]), strict=True)]
+    return item
+
+
 def _shapes(seen: Seen) -> str:
     """Tokens that give themselves away; only what is long enough to be one is looked at closely."""
     text, kept, ends = seen.text, 0, 0
@@ -257,7 +313,8 @@ def _pem(found: re.Match[str]) -> str:
 def _command(found: re.Match[str]) -> str:
     """A command's secrets by the rules of each program in it, as in `docker exec db mysql -p…`."""
     command = found[0]
-    for name in reversed(list(re.finditer(PROGRAM, command))[:4]):
+    programs = [word for word in WORD_OF_COMMAND.finditer(command) if word[0] in PROGRAMS]
+    for name in reversed(programs[:4]):
         arguments = command[name.end() :]
         for start, pattern in PROGRAMS[name[0]]:
             if re.match(start, arguments):

@@ -22,6 +22,8 @@ from checkrein.settings import Settings
 
 Unmatched = Literal["earned", "ask", "allow"]
 UNKNOWN_RISK = Risk(category=Category.critical, complexity=1.0)
+# Refused before anything looked at it. To everything that reads the category all the same it is critical.
+UNJUDGED = Risk(category=Category.critical, domains=(), complexity=1.0, judged=False)
 _SEVERITY: tuple[Word, ...] = ("allow", "ask", "deny")
 _DECISION_OF: dict[Word, Decision] = {"allow": "auto_approved", "ask": "human_required", "deny": "blocked"}
 
@@ -92,8 +94,8 @@ def decide(
     )
 
 
-def refuse(stage: str, reason: str, remedy: str, risk: Risk = UNKNOWN_RISK) -> Verdict:
-    """A blocked verdict for a call that could not even be judged."""
+def refuse(stage: str, reason: str, remedy: str, risk: Risk = UNJUDGED) -> Verdict:
+    """A blocked verdict for a call that was not, or could not be, judged."""
     return Verdict(
         decision="blocked", stage=stage, risk=risk, reasons=(Reason(reason), *risk.reasons), remedy=remedy
     )

@@ -29,6 +29,7 @@ from checkrein.doors.hooks.replies import Reply, refuse_unread
 from checkrein.doors.hooks.waiting import Waiting
 from checkrein.errors import CheckreinError, InputError, StoreBusyError, StoreError
 from checkrein.hookclient import client_words
+from checkrein.ledger.redact import Redactor
 from checkrein.ledger.verify import BackgroundCheck
 from checkrein.notifying import Notifier
 from checkrein.peers import Peer, peer_of
@@ -64,6 +65,7 @@ class Server:
 
     def __init__(self, pipeline: Pipeline, journal: Journal) -> None:
         self.pipeline, self.journal = pipeline, journal
+        journal.mask_with(self._masked)
         self.agents = Agents(pipeline.store, pipeline.ledger, pipeline.clock)
         clients = RegisteredClients(state_dir())
         clients.register(client_words())
@@ -123,6 +125,14 @@ class Server:
         with contextlib.suppress(OSError):
             self.path.unlink()
         self.journal.say("stopped")
+
+    def _masked(self, line: str) -> str:
+        """A line for the log, without the secrets of any call."""
+        try:
+            redactor = self.pipeline.policies.of("").redactor
+        except Exception:  # noqa: BLE001 - a line is written whatever is wrong with the settings or the store
+            redactor = Redactor()
+        return redactor.text(self.pipeline.secrets.text(line))
 
     def stop(self) -> None:
         self._ended.set()

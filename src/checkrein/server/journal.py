@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from checkrein.ledger.redact import Redactor
 from checkrein.runtime import log_file
 
 LARGEST = 1 << 20
@@ -20,8 +21,15 @@ class Journal:
 
     def __init__(self, show: Callable[[str], None], path: Path | None = None) -> None:
         self._show, self._path = show, path or log_file()
+        self._masked: Callable[[str], str] = Redactor().text
+
+    def mask_with(self, masked: Callable[[str], str]) -> None:
+        """Have every line masked like this, once it is known what is secret here."""
+        self._masked = masked
 
     def say(self, text: str) -> None:
+        # An error may quote what an agent wrote.
+        text = self._masked(text)
         # A terminal that was closed, or a full disk, costs the line and not the server.
         with contextlib.suppress(OSError, ValueError):
             self._show(text)

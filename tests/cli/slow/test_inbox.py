@@ -204,3 +204,21 @@ def test_a_burst_is_one_question_and_a_yes_stops_short_of_high_risk(pipeline, pr
     assert obey("D not today", board)
     assert "denied" in capsys.readouterr().out
     assert waiting(pipeline.store) == []
+
+
+def test_secrets_are_folded_behind_one_key(pipeline, project, monkeypatch, capsys):
+    switch(pipeline, "building", "ada", "test", project=project)
+    raw = {"tool": "Bash", "arguments": {"command": "docker login -u me -p hunter2secret r.example.com"}}
+    entry = pipeline.decide(tool_call({**raw, "project": project, "session": "s1"}), asking=True).entry
+    monkeypatch.setattr(inbox_module.time, "time", pipeline.clock)
+    monkeypatch.setattr(inbox_module, "ask", lambda verb, **more: perform(asked(pipeline), verb, more))
+    board = Board(pipeline.store)
+    board.refresh()
+    out = capsys.readouterr().out
+    assert "docker login -u me -p [masked] r.example.com" in out and "hunter2secret" not in out
+    assert "v shows the call as it will run" in out
+    obey("v", board)
+    assert '"command": "docker login -u me -p hunter2secret r.example.com"' in capsys.readouterr().out
+    pipeline.answer(entry, "denied", actor="ada", channel="terminal")
+    obey(f"v {entry}")
+    assert "cannot be shown any more" in capsys.readouterr().out

@@ -163,3 +163,30 @@ def test_a_question_that_ran_out_cannot_be_answered(visitor, ask, clock):
     assert answer.status == 409
     assert "expired" in answer.text
     assert "expired" in visitor.piece(f"/inbox/card/{waiter.entry}").text
+
+
+def test_secrets_are_folded_behind_one_click(visitor, ask):
+    waiter = ask("docker login -u me -p hunter2secret r.example.com")
+    text = visitor.get("/").text
+    assert "hunter2secret" not in text
+    assert f'/inbox/call/{waiter.entry}" data-reveal' in text
+    for read in (visitor.get, visitor.piece):
+        answer = read(f"/inbox/call/{waiter.entry}")
+        assert "hunter2secret" in answer.text
+        assert answer.headers["cache-control"] == "no-store"
+    visitor.post(f"/inbox/answer/{waiter.entry}", {"answer": "denied"})
+    waiter.answer()
+    assert "hunter2secret" not in visitor.get(f"/inbox/call/{waiter.entry}").text
+
+
+def test_a_card_without_secrets_offers_to_show_none(visitor, ask):
+    ask("make x")
+    assert "data-reveal" not in visitor.get("/").text
+
+
+def test_a_secret_inside_a_command_comes_back_when_the_rest_is_edited(visitor, ask):
+    waiter = ask("make login PASSWORD=hunter2secret")
+    fields = {"answer": "edited", "edited": json.dumps({"command": "make logout PASSWORD=[masked] -j"})}
+    visitor.post(f"/inbox/answer/{waiter.entry}", fields)
+    waiter.answer()
+    assert waiter.edited == {"command": "make logout PASSWORD=hunter2secret -j"}

@@ -93,6 +93,30 @@ async function send(form, submitter) {
   } finally { card.classList.remove("busy"); }
 }
 
+async function reveal(card) {
+  // The masked call stays beside the page and comes back; what was revealed is kept nowhere.
+  const link = card?.querySelector("[data-reveal]");
+  const call = card?.querySelector("[data-call]");
+  if (!link || link.dataset.busy) return;
+  if (call.masked) { call.replaceChildren(...call.masked); delete call.masked; return; }
+  link.dataset.busy = "1";
+  try {
+    const found = await piece(`/inbox/call/${card.dataset.question}`);
+    if (!found.ok) { card.querySelector("[data-trouble]").replaceChildren(...found.nodes); return; }
+    call.masked = [...call.childNodes];
+    call.replaceChildren(...found.nodes);
+    say("Secrets are shown.");
+  } catch {
+    card.querySelector("[data-trouble]").textContent = "The secrets cannot be shown: the connection is lost.";
+  } finally { delete link.dataset.busy; }
+}
+list.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-reveal]");
+  if (!link || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  reveal(link.closest("[data-question]"));
+});
+
 watchAnswers(list, send);
 list.addEventListener("expired", (event) => {
   const card = event.target.closest("[data-question]");
@@ -105,7 +129,7 @@ document.addEventListener("keydown", (event) => {
   if (whileTyping(event, card, typing)) return;
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat || keys.open) return;
   const act = {
-    ...answerKeys(card, "approve"),
+    ...answerKeys(card, "approve"), v: () => reveal(card),
     j: () => step(cards(), card, 1), k: () => step(cards(), card, -1), "?": () => keys.showModal(),
     x: () => { const box = card?.querySelector(".pick input"); if (box) { box.checked = !box.checked; picked(); } },
   }[event.key];

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from checkrein.call import split_name
 from checkrein.console import questions, shown
 from checkrein.console.forms import Fields
 from checkrein.console.visits import Visit
@@ -50,6 +51,14 @@ def show(visit: Visit) -> Response:
 def card(visit: Visit) -> Response:
     """One question as it is now: its card, or what became of it."""
     return _card(visit, visit.named["id"])
+
+
+def reveal(visit: Visit) -> Response:
+    """The call of a question as it will run, secrets shown. Nothing keeps this page."""
+    found = visit.desk.ask("question.call", id=visit.named["id"])
+    _, tool = split_name(found["tool"])
+    name = "_revealed.html" if visit.piece else "revealed.html"
+    return visit.page(name, id=found["id"], tool=found["tool"], blocks=shown.blocks(tool, found["input"]))
 
 
 def more(visit: Visit) -> Response:

@@ -62,7 +62,12 @@ def _question(call: Invocation, pipeline: Pipeline) -> Facts | None:
     if known is None:
         return {"expires_at": moment(asked.expires_at), "offers": [], "risk": "", "reasons": [call.reason]}
     judged = pipeline.judge(known)
-    risk, mask = judged.verdict.risk, judged.force.redactor.text
+    risk, redactor = judged.verdict.risk, judged.force.redactor
+    secrets = pipeline.secrets.of(call.entry, redactor)
+
+    def mask(text: str) -> str:
+        return redactor.text(secrets.quoted(text))
+
     return {
         "expires_at": moment(asked.expires_at),
         "offers": [{"what": each.what, "label": each.label} for each in offers(known, risk, mask)],

@@ -17,7 +17,6 @@ from checkrein.doors.hooks.replies import Reply
 from checkrein.doors.hooks.subagents import Subagents
 from checkrein.doors.hooks.waiting import Questions, Waiting
 from checkrein.errors import InputError
-from checkrein.finishing import Outcome
 from checkrein.ledger.query import get_entry
 from checkrein.peers import Peer
 from checkrein.pipeline import Pipeline
@@ -58,8 +57,14 @@ class Reports:
         if not late and self._questions.in_dialog(session, entry):
             self._answered_in_dialog(entry, call)
         # INVARIANT: a report that comes late, from a file, earns no trust.
-        outcome = Outcome(entry, event.outcome or "unknown", event.output, event.evidence, earns=not late)
-        self._pipeline.finish_all([outcome])
+        self._pipeline.finish(
+            entry,
+            event.outcome or "unknown",
+            output=event.output,
+            evidence=event.evidence,
+            arguments=call.arguments,
+            earns=not late,
+        )
         if call.tool == "Agent":
             self._subagents.ended(call.session, event.outcome)
         return replies.silent()

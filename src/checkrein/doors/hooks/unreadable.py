@@ -13,6 +13,7 @@ from checkrein.doors.hooks.events import glimpse
 from checkrein.doors.hooks.replies import Reply
 from checkrein.errors import CheckreinError, InputError
 from checkrein.pipeline import Pipeline
+from checkrein.policy import UNKNOWN_RISK
 from checkrein.settings.project import project_of
 from checkrein.wire import Request
 
@@ -39,7 +40,8 @@ class Unreadable:
             table = dialect(agent)
             why = f"{table.title} ran the hook of {dialect(registered).title}. {why}"
             remedy = table.guest_remedy
-        decided = self._pipeline.refuse(call, "floor", why, remedy)
+        # A call nobody can read is judged by the floor: it is critical.
+        decided = self._pipeline.refuse(call, "floor", why, remedy, UNKNOWN_RISK)
         try:
             return replies.refuse_unread(agent, wording.refusal(call, decided.verdict, decided.entry))
         except CheckreinError:

@@ -26,7 +26,7 @@ from checkrein.core.approvals import Settled
 from checkrein.core.decision import Decided, Evaluation
 from checkrein.doors.library.reports import Reports
 from checkrein.errors import CheckreinError, StoreBusyError, StoreError
-from checkrein.finishing import About, Finishing, Outcome
+from checkrein.finishing import About, Outcome
 from checkrein.pipeline import Pipeline
 from checkrein.policies import InForce, Policies
 from checkrein.policy import refuse
@@ -96,9 +96,6 @@ class Embedded:
         policies = _Policies(store, settings, folder, alone)
         self.pipeline = Pipeline(
             store, folder, clock=clock or time.time, policies=policies, witness=not alone
-        )
-        self._finishes = Finishing(
-            self.pipeline.policies, self.pipeline.ledger, self.pipeline.mirror, self.pipeline.clock
         )
         self._begun: dict[str, About] = {}
         self._reports = Reports(self._record)
@@ -187,7 +184,10 @@ class Embedded:
         self._reports.flush()
 
     def _record(self, outcomes: Sequence[Outcome], *, missing: bool = False) -> None:
-        self.pipeline.store.write(self._finishes.work(outcomes, missing=missing))
+        if missing:
+            self.pipeline.finish_all(outcomes)
+        else:
+            self.pipeline.store.write(self.pipeline.finishing(outcomes))
 
     def questions(self) -> list[dict[str, Any]]:
         self._here()

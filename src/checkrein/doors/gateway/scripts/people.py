@@ -129,6 +129,7 @@ class People:
     def _step(self, row: CallRow, redactor: Redactor) -> dict[str, Any]:
         arguments, _ = self._desk.journal.asked_for(row)
         answered = self._desk.journal.answer(row)
+        masked, secrets = redactor.find(arguments)
         return {
             "number": row.number,
             "tool": row.tool,
@@ -136,10 +137,10 @@ class People:
             "state": row.state,
             "entry": row.entry,
             "at": moment(row.at),
-            "arguments": cut(redactor.value(arguments), _MOST_SHOWN),
+            "arguments": cut(masked, _MOST_SHOWN),
             "verdict": answered.verdict if answered is not None else "",
-            "error": redactor.text(answered.error or answered.denied) if answered is not None else "",
-            "answer": cut(redactor.value(answered.value), _MOST_SHOWN) if answered is not None else None,
+            "error": redactor.text(secrets.quoted(answered.error or answered.denied)) if answered else "",
+            "answer": cut(secrets.value(redactor.value(answered.value)), _MOST_SHOWN) if answered else None,
         }
 
 

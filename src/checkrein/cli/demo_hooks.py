@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import click
 
 from checkrein import knocking, wire
+from checkrein.cli.demo_agent import DemoAgent
 from checkrein.cli.terminal import dim, plain, say, word
 from checkrein.doors.hooks import install
 from checkrein.doors.hooks.files import settings_file
@@ -33,20 +33,24 @@ def scene(project: str) -> None:
         knocking.ask(knocking.start(), "installation.add", {"agent": _AGENT, "folder": project})
         install.apply(install.plan(_AGENT, "project", Path(project)))
         say(dim(f"      $ checkrein install {_AGENT}"))
-        agent = _Agent(project)
-        agent.call("ls src")
-        agent.call("git push --force origin main")
+        with contextlib.closing(_Agent(project)) as agent:
+            _play(agent)
+
+
+def _play(agent: _Agent) -> None:
+    agent.call("ls src")
+    agent.call("git push --force origin main")
+    agent.call("make release")
+    say(dim("      nobody could be asked; now `checkrein inbox` is open in another terminal"))
+    with _person({"answer": "approved"}, "approved"):
         agent.call("make release")
-        say(dim("      nobody could be asked; now `checkrein inbox` is open in another terminal"))
-        with _person({"answer": "approved"}, "approved"):
-            agent.call("make release")
-        remember = {"what": "family", "for": "session"}
-        with _person({"answer": "approved", "remember": remember}, "approved for this session: git commit,"):
-            agent.call("git commit -m 'prices with discount'")
-        agent.call("git commit -m 'and a test for it'")
-        agent.call("git commit --amend --no-edit && git push")
-        agent.types("/auditing")
-        agent.call("pytest")
+    remember = {"what": "family", "for": "session"}
+    with _person({"answer": "approved", "remember": remember}, "approved for this session: git commit,"):
+        agent.call("git commit -m 'prices with discount'")
+    agent.call("git commit -m 'and a test for it'")
+    agent.call("git commit --amend --no-edit && git push")
+    agent.types("/auditing")
+    agent.call("pytest")
 
 
 @contextlib.contextmanager
@@ -101,7 +105,7 @@ class _Agent:
     """Sends what the agent would send, through the command lines of its own settings file."""
 
     def __init__(self, project: str) -> None:
-        self._project, self._number = project, 0
+        self._project, self._number, self._process = project, 0, DemoAgent()
         settings = json.loads(settings_file(_AGENT, "project", Path(project)).read_text(encoding="utf-8"))
         self._lines = {event: groups[0]["hooks"][0]["command"] for event, groups in settings["hooks"].items()}
 
@@ -113,23 +117,21 @@ class _Agent:
             "tool_use_id": f"toolu_{self._number}",
         }
         begin = time.perf_counter()
-        done = self._hook("PreToolUse", fields)
+        code, told = self._hook("PreToolUse", fields)
         taken = time.perf_counter() - begin
-        said = json.loads(done.stdout)["hookSpecificOutput"]
+        said = json.loads(told)["hookSpecificOutput"]
         say(f"{word(said['permissionDecision'], 5)} Bash {plain(command)} {dim(f'{taken * 1000:.1f} ms')}")
         reason = said["permissionDecisionReason"].splitlines()
-        for line in reason[2:3] if done.returncode else reason[:1]:
+        for line in reason[2:3] if code else reason[:1]:
             say(f"      └─ {plain(line.removeprefix('- '))}")
 
     def types(self, text: str) -> None:
         self._hook("UserPromptExpansion", {"command_name": text.removeprefix("/"), "prompt": text})
         say(f"{'':<6}{click.style('you', bold=True)} type {text}")
 
-    def _hook(self, event: str, fields: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
+    def _hook(self, event: str, fields: dict[str, Any]) -> tuple[int, bytes]:
         body = {"session_id": "demo", "cwd": self._project, "hook_event_name": event} | fields
-        return subprocess.run(  # noqa: S603 - the line the installer wrote
-            ["/bin/sh", "-c", self._lines[event]],
-            input=json.dumps(body).encode(),
-            capture_output=True,
-            check=False,
-        )
+        return self._process.hook(self._lines[event], body)
+
+    def close(self) -> None:
+        self._process.close()

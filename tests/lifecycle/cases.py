@@ -881,3 +881,58 @@ def a_yes_whose_call_cannot_be_read_any_more_still_runs_as_it_was_asked(scene):
     scene.answer()
     scene.change("UPDATE question SET sealed_call = 'damaged' WHERE entry = ?", scene.entry)
     return scene.back(caller)
+
+
+# -- a policy that changes before, while and after a person says yes --------------------------------------
+
+
+@case(**NO, but={"eval": {"heard": "dropped"}})
+def a_deny_that_came_with_a_restart_outranks_a_later_yes(scene):
+    caller = scene.put_away()
+    scene.kill()
+    scene.rule("deny")
+    assert scene.answer() == "denied"
+    return scene.back(caller)
+
+
+@case(**{**LOST, "ran": (ARGS,)}, but={"hooks": _REPORTED, "gateway": _STATE_USED})
+def a_deny_that_comes_after_a_run_was_killed_does_not_change_its_end(scene):
+    caller = scene.put_away()
+    scene.answer()
+    scene.world.on_run = scene.world.die
+    scene.back(caller)
+    scene.kill()
+    scene.rule("deny")
+    return scene.back(caller)
+
+
+@case(**RAN_EDITED)
+def an_edit_for_a_caller_that_is_back_is_judged_as_edited(scene):
+    caller = scene.put_away()
+    waiting = scene.driver.back(caller)
+    until(lambda: waiting.done or scene.pipeline.broker.is_awaited(scene.entry))
+    if told := waiting.done:
+        assert waiting.heard() == "pending"
+    scene.rule("deny", when=[{"path": "text", "equals": "a"}])
+    scene.answer(edited=EDIT)
+    return scene.back(caller) if told else waiting.heard()
+
+
+@case(**RAN)
+def a_deny_and_the_same_request_while_the_tool_runs_change_nothing(scene):
+    scene.driver.needs_return()
+    caller = scene.put_away()
+    scene.answer()
+    twin, later = copy.copy(caller), []
+
+    def during():
+        scene.world.on_run = None
+        scene.rule("deny")
+        later.append(scene.driver.back(twin))
+        if scene.driver.name in ("gateway", "library"):
+            until(lambda: later[0].done)
+
+    scene.world.on_run = during
+    word = scene.back(caller)
+    later[0].heard()
+    return word

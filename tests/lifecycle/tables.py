@@ -4,6 +4,7 @@ _NO_PHASE = "every call is judged in the building phase"
 _NO_PROFILE = "calls belong to no profile"
 _NO_DEFINITION = "callers bring no definition of the tool"
 _NO_PROJECT = "a client that names no root has no project's folder"
+_ENDED = "a hook that was answered has ended"
 _CHANGED = "a_tool_that_changed_after_the_yes_is_not_called"
 _ANEW = "a_tool_that_changed_and_was_accepted_anew_needs_a_new_yes"
 _GONE = "a_tool_that_is_gone_after_the_yes_is_not_called"
@@ -28,8 +29,9 @@ CANNOT = {
         _GONE: _NO_DEFINITION,
         _PROFILE: _NO_PROFILE,
         "an_edit_that_does_not_fit_the_tool_is_not_sent_to_it": "the agent knows what fits its tools",
-        "a_caller_that_comes_back_twice_runs_once": "a hook that was answered has ended",
-        "a_caller_that_comes_back_twice_at_once_runs_once": "a hook that was answered has ended",
+        "a_caller_that_comes_back_twice_runs_once": _ENDED,
+        "a_caller_that_comes_back_twice_at_once_runs_once": _ENDED,
+        "a_deny_and_the_same_request_while_the_tool_runs_change_nothing": _ENDED,
         "killed_with_the_claim_on_the_record_nothing_runs_any_more": (
             "the agent runs the tool, so nobody takes the approval"
         ),

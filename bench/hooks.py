@@ -8,11 +8,12 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.measure import table
@@ -41,28 +42,23 @@ case "$command" in rm*) echo "no" >&2; exit 2 ;; esac
 printf '%s %s\\n' "$tool" "$command" >> "$1"
 """
 FLOOR, LOW, SHELL = "`/bin/true`", "low-risk allow", "low-risk allow through `sh -c`"
-PYTHON = "low-risk allow, Python client"
+PYTHON, OUTCOME = "low-risk allow, Python client", "its outcome"
 GOALS = {LOW: "≤ 1.5", SHELL: "≤ 2.5", PYTHON: "≤ 20"}
 Spawned = tuple[list[str], bytes, int]
 
 
 def spawn(words: list[str], payload: bytes, expected: int) -> float:
-    """Seconds from the start of a process to its end; what it prints goes nowhere."""
-    read, write = os.pipe()
-    os.write(write, payload)
-    os.close(write)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    actions = [
-        (os.POSIX_SPAWN_DUP2, read, 0),
-        (os.POSIX_SPAWN_DUP2, nowhere, 1),
-        (os.POSIX_SPAWN_DUP2, nowhere, 2),
-    ]
+    """Seconds from the start of a process to its end, with streams as an agent makes them."""
+    (said, read), (heard, write) = socket.socketpair(), socket.socketpair()
+    said.sendall(payload)
+    said.close()
+    actions = [(os.POSIX_SPAWN_DUP2, end.fileno(), to) for end, to in ((read, 0), (write, 1), (write, 2))]
     begin = time.perf_counter()
     pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions)
     _, status = os.waitpid(pid, 0)
     taken = time.perf_counter() - begin
-    os.close(read)
-    os.close(nowhere)
+    for end in (read, heard, write):
+        end.close()
     if os.waitstatus_to_exitcode(status) != expected:
         raise AssertionError(f"{words} ended with {os.waitstatus_to_exitcode(status)}, not {expected}")
     return taken
@@ -145,8 +141,7 @@ class Hooks:
         judged, tell = self.payload("ls docs"), self.words(self.client, "tell")
         return [
             floor | {LOW: (gate, self.payload("ls src"), 0), SHELL: (shell, self.payload("ls src"), 0)},
-            floor
-            | {"a call that then ends": (gate, judged, 0), "its outcome": (tell, self.outcome_of(judged), 0)},
+            floor | {"a call that then ends": (gate, judged, 0), OUTCOME: (tell, self.outcome_of(judged), 0)},
             floor
             | {
                 "a line never seen before": (gate, self.payload(f"ls src/part-{self.number}"), 0),
@@ -157,21 +152,37 @@ class Hooks:
         ]
 
 
+def as_agent(work: Callable[[], list[list[float]]]) -> list[list[float]]:
+    """What `work` measures in a child process called `claude`: only an agent's own hooks report outcomes."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        Path("/proc/self/comm").write_text("claude")
+        with os.fdopen(write, "w") as answer:
+            json.dump(work(), answer)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        measured: list[list[float]] = json.load(answer)
+    os.waitpid(child, 0)
+    return measured
+
+
 def interleaved(hooks: Hooks, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
     """For every row its times, and those of the floor spawned beside it, sorted."""
     taken: dict[str, tuple[list[float], list[float]]] = {}
     log = hooks.project.parent / "jq.log"
-    floors: dict[int, list[float]] = {}
-    for number in range(len(hooks.groups(log))):
-        for _ in range(rounds):
-            group = hooks.groups(log)[number]
-            floor = floors.setdefault(number, [])
-            for label, (words, payload, code) in group.items():
-                times = floor if label == FLOOR else taken.setdefault(label, ([], floor))[0]
-                times.append(spawn(words, payload, code))
-    for times, floor in taken.values():
-        times.sort()
-        floor.sort()
+    for number, labels in enumerate(map(list, hooks.groups(log))):
+
+        def play(number: int = number) -> list[list[float]]:
+            # Payloads are numbered on in every round, also in the child of `as_agent`.
+            rows = (hooks.groups(log)[number] for _ in range(rounds))
+            return [[spawn(*each) for each in row.values()] for row in rows]
+
+        measured = as_agent(play) if sys.platform == "linux" and OUTCOME in labels else play()
+        columns = dict(zip(labels, map(sorted, zip(*measured, strict=True)), strict=True))
+        floor = columns.pop(FLOOR)
+        taken |= {label: (times, floor) for label, times in columns.items()}
     return taken
 
 

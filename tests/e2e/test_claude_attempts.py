@@ -162,7 +162,7 @@ def test_our_files_and_our_server_cannot_be_removed(fearless, somebodys_house):
     )
     assert all(used.failed for used in ran.tools), [each.input for each in ran.tools if not each.failed]
     assert house.door.exists() and socket.exists()
-    assert not (house.home / ".config" / "checkrein").exists()
+    assert not (house.home / ".config" / "checkrein" / "config.toml").exists()
     assert is_alive(server) and house.server() == server
     assert still_guards(house, ran)
     assert house.verifies()

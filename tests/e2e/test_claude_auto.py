@@ -7,8 +7,6 @@ import pytest
 from e2e.clients.claude import AUTO, bash
 from patience import until
 
-pytestmark = pytest.mark.e2e
-
 MAKE = "tee made < README.md"
 CURL = "curl https://example.com/pay"
 LOW = "ls src"

@@ -9,6 +9,7 @@ import pytest
 
 import checkrein
 from checkrein import hookclient
+from checkrein.speakers import RegisteredClients
 from e2e.clients import demo
 from e2e.clients.claude import Claude, bash, settings_of
 
@@ -87,6 +88,7 @@ def test_the_compiled_client_does_the_same(claude, house):
     text = settings.read_text()
     (before,) = {line.split(str(house.door))[0] for line in text.split('"command": "')[1:]}
     settings.write_text(text.replace(before, f"{program} "))
+    RegisteredClients(house.state).register([str(program)])
     house.checkrein("down")
     with house.inbox():
         going = claude.begin(LS, CURL, bash("touch made"), bash("cat no-such-file"))
@@ -155,6 +157,6 @@ def test_a_session_begun_by_an_agent_switches_no_phase(claude, house):
     with house.agreeable():
         claude.run(bash("./tool.sh"), agents={"SUBJOB": [{"text": "well"}]})
     said = (house.project / "said").read_text()
-    (refused,) = house.records("request_refused")
-    assert refused["data"]["request"] == "phase.set", said
+    refused = {each["data"]["request"] for each in house.records("request_refused")}
+    assert "phase.set" in refused, said
     assert [each["data"]["phase"] for each in house.records("phase_changed")] == ["building"]

@@ -56,7 +56,7 @@ def test_kill_9_at_random_moments_loses_nothing_acknowledged():
         else:
             assert found[entry].verdict == kind
     report = verify(pipeline.store, state_dir(), Signer(state_dir()).public)
-    assert report.ok, report.broken
+    assert report.ok, (report.broken, report.findings)
     trust = trust_of(pipeline.store, "/p")
     assert sum(state["total_operations"] for state in trust.values()) == len(learned(pipeline))
     assert learned(pipeline), "record and effect are one"
@@ -78,7 +78,7 @@ def test_kill_9_while_many_verdicts_share_a_commit_loses_none_that_was_told():
     assert {kind for kind, _ in acknowledged} == {"allow"}
     assert {entry for _, entry in acknowledged} <= set(found)
     report = verify(pipeline.store, state_dir(), Signer(state_dir()).public)
-    assert report.ok, report.broken
+    assert report.ok, (report.broken, report.findings)
     # What was learned is what the record says, and no more.
     outcomes = learned(pipeline)
     state = trust_of(pipeline.store, "/p")["mcp:notes"]

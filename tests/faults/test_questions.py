@@ -24,6 +24,7 @@ from checkrein.speakers import RegisteredClients
 from checkrein.store.questions import waiting
 from checkrein.store.sqlite import SqliteStore
 from faults.test_hooks import OWN_REFUSAL, _holder, check_chain, records, running, served
+from hookclient.servers import children
 from patience import PATIENCE, until
 
 # Kills in every round: with all questions open, and in the middle of the answers.
@@ -61,6 +62,11 @@ class Agent:
         }
         words = [*(client or client_words()), str(door_file()), "claude-code", "gate", "580"]
         self.hooks[call] = self.process.start(f"{shlex.join(words)} || exit 2", json.dumps(body).encode())
+
+    def client(self, call):
+        """The process of a hook that waits; the shell that runs its line is above it."""
+        (found,) = until(lambda: children(self.hooks[call].pid))
+        return int(found)
 
     def heard(self, call):
         """(exit code, decision, stderr) of a hook that has its answer."""
@@ -227,7 +233,7 @@ def test_an_answer_given_with_no_hook_on_the_line_waits_for_it(agent):
         agent.ask("a")
         until_all_wait(1)
     (entry,) = [each["id"] for each in listed()]
-    hook = agent.hooks["a"].pid
+    hook = agent.client("a")
     os.kill(hook, signal.SIGSTOP)
     kill(agent)
     assert say(entry, "denied") == "denied"
@@ -242,7 +248,7 @@ def test_a_yes_covers_no_other_call(agent):
         agent.ask("a", command="make release")
         until_all_wait(1)
         (entry,) = [each["id"] for each in listed()]
-        hook = agent.hooks["a"].pid
+        hook = agent.client("a")
         os.kill(hook, signal.SIGSTOP)
         kill(agent)
     say(entry, "approved")

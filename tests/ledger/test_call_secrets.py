@@ -143,3 +143,12 @@ def test_hostile_values_cost_linear_time():
     shell(" ".join(f"A{number}_TOKEN=Zq{number}xx" for number in range(8_000)))
     shell("docker login -p " + "a" * 200_000 + " " + "a" * 200_000)
     CallSecrets(["a1" * 100_000]).quoted("a1" * 100_000 + "…")
+
+
+def test_half_a_letter_in_a_secret_raises_nothing():
+    masked, secrets = redactor.find({"password": "hunter2\ud800secret", "note": "hunter2\ud800secret"})
+    assert masked == {"password": MASK, "note": MASK}
+    assert secrets.quoted("it is hunter2\ud800secret") == f"it is {MASK}"
+    assert MASK in str(
+        recorded({"command": "mysql -phunter2\ud800secret db"}, "mysql -phunter2\ud800secret db")
+    )

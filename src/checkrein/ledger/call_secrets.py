@@ -103,8 +103,9 @@ def secrets_between(text: str, masked: str) -> Iterator[str]:
         end = text.find(piece, at) if number < len(kept) - 1 else len(text) - len(piece)
         if end < at:
             return
-        # What an earlier pass masked stays masked, and is no value.
-        yield from (part for part in text[at:end].split(MASK) if part)
+        # What an earlier pass masked stays masked, and is no value; nor is a name that stands before it.
+        *before, last = text[at:end].split(MASK)
+        yield from (part for part in (*before, last) if part and (part is last or not part.endswith("=")))
         at = end + len(piece)
 
 
@@ -117,7 +118,7 @@ def _spellings(value: str) -> Iterator[str]:
         if "%" in each:
             yield unquote(each)
         if len(each) <= _LONGEST_QUOTED:
-            yield quote(each, safe="")
+            yield quote(each, safe="", errors="surrogatepass")
         yield msgspec.json.encode(_encodable(each)).decode()[1:-1]
     if re.match(r"[\w.@-]{1,64}:\S", bare):
         yield bare.partition(":")[2]  # `user:password`

@@ -16,7 +16,7 @@ CURSOR = {
     "generation_id": "g-1",
     "hook_event_name": "preToolUse",
     "cursor_version": "3.21.16",
-    "workspace_roots": ["/work/app"],
+    "workspace_roots": ["/home/ada/app"],
     "user_email": "ada@example.com",
     "cwd": "",
     "tool_name": "Shell",
@@ -27,22 +27,22 @@ VSCODE = {
     "timestamp": "2026-11-19T10:00:00.000Z",
     "hook_event_name": "PreToolUse",
     "session_id": "v-1",
-    "cwd": "/work/app",
+    "cwd": "/home/ada/app",
     "tool_name": "create_file",
-    "tool_input": {"filePath": "/work/app/notes.md", "content": "x"},
+    "tool_input": {"filePath": "/home/ada/app/notes.md", "content": "x"},
     "tool_use_id": "t1",
 }
 GROK = {
     "hookEventName": "PreToolUse",
     "sessionId": "g-1",
-    "cwd": "/work/app",
-    "workspaceRoot": "/work/app",
+    "cwd": "/home/ada/app",
+    "workspaceRoot": "/home/ada/app",
     "toolName": "bash",
     "toolInput": {"command": "ls"},
 }
 CLAUDE = {
     "session_id": "s-1",
-    "cwd": "/work/app",
+    "cwd": "/home/ada/app",
     "permission_mode": "default",
     "hook_event_name": "PreToolUse",
     "tool_name": "Bash",
@@ -68,7 +68,7 @@ def send(agent, payload, mode="gate"):
 def test_cursor_is_read_in_its_own_words():
     event = told(CURSOR)
     assert (event.agent, event.kind, event.tool, event.session) == ("cursor", "call", "Bash", "c-1")
-    assert (event.cwd, event.arguments) == ("/work/app", {"command": "ls"})
+    assert (event.cwd, event.arguments) == ("/home/ada/app", {"command": "ls"})
     without = {key: value for key, value in CURSOR.items() if key != "cursor_version"}
     assert told(without) == event
 
@@ -109,7 +109,7 @@ def test_cursors_broken_payload_is_refused_by_name(agent):
 def test_vs_codes_certain_tools_are_judged(agent):
     event = told(VSCODE)
     assert (event.agent, event.tool) == ("vscode", "Write")
-    assert event.arguments == {"file_path": "/work/app/notes.md", "content": "x"}
+    assert event.arguments == {"file_path": "/home/ada/app/notes.md", "content": "x"}
     edit = {"filePath": "/a", "oldString": "x", "newString": "y", "explanation": "why"}
     event = told(VSCODE | {"tool_name": "replace_string_in_file", "tool_input": edit})
     assert (event.tool, event.arguments) == (
@@ -164,7 +164,7 @@ def test_grok_is_refused_by_name_with_what_to_do(agent, change):
         VSCODE | {"hook_event_name": "PostToolUse", "tool_response": "x"},
         VSCODE | {"hook_event_name": "SessionStart"},
         GROK | {"hookEventName": "PostToolUse"},
-        {"hookEventName": "SessionStart", "sessionId": "g-1", "workspaceRoot": "/work/app"},
+        {"hookEventName": "SessionStart", "sessionId": "g-1", "workspaceRoot": "/home/ada/app"},
     ],
     ids=lambda payload: str(payload.get("hook_event_name", payload.get("hookEventName"))),
 )
